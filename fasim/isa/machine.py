@@ -1,0 +1,149 @@
+"""Numbers that lowering and machine share: kinds of instruction, state spaces, the layout of machine state in memory."""
+
+from __future__ import annotations
+
+# --- kinds of instruction: what the machine's loop switches on -----------------------------------------------------------------
+KINDS = (
+    "lanes",  # a handler on registers
+    "collective",  # the same, once all lanes of its member mask have arrived
+    "bra",
+    "brx",
+    "call",
+    "ret",
+    "exit",
+    "bar",
+    "warp_sync",
+    "load",
+    "store",
+    "atom",
+    "ldmatrix",
+    "stmatrix",
+    "cp_async",
+    "cp_commit",
+    "cp_wait",
+    "service",  # printf, assert, malloc: done by Python
+    "trap",
+    "clock",
+    "yield",  # nanosleep: lets other warps and CTAs go first
+    "nop",
+)
+KIND = {name: number for number, name in enumerate(KINDS)}
+LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
+CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP = range(14, 22)
+
+# --- one instruction in `code`: 8 x int32 --------------------------------------------------------------------------------------
+CODE_BYTES = 32
+AT_KIND, AT_GUARD, AT_POOL, AT_AUX = 0, 4, 8, 12
+AT_HANDLER = 16  # int64
+AT_MEMBER = 24  # register row of the member mask, -1: all lanes
+
+# --- state spaces --------------------------------------------------------------------------------------------------------------
+GENERIC, GLOBAL, SHARED, LOCAL, PARAM, CONST = range(6)
+SPACE = {"generic": GENERIC, "global": GLOBAL, "shared": SHARED, "local": LOCAL, "param": PARAM, "const": CONST}
+SPACE_NAMES = tuple(SPACE)
+#: generic addresses of the windows; everything else is global
+WINDOW_BYTES = 1 << 32
+SHARED_WINDOW = 1 << 40
+LOCAL_WINDOW = 2 << 40
+PARAM_WINDOW = 3 << 40
+GLOBAL_BASE = 0x7000_0000_0000
+
+# --- context of one CTA: int64 words -------------------------------------------------------------------------------------------
+_CTX = (
+    "CODE POOL COUNTS REGS REG_STRIDE WARPS SPLITS BARS SMEM SMEM_BYTES LOCAL LOCAL_BYTES PARAM PARAM_BYTES ALLOCS ALLOC_COUNT READS "
+    "WRITES ERROR SCRATCH QUEUE QUEUE_CAPACITY WARP_COUNT THREADS BUDGET EXECUTED WARP TRACK CLOCK SHARED_ACCESSES CALL_STACK "
+    "CALL_DEPTH FUNCTIONS SAVE SAVE_BYTES QUANTUM CTA CTA_END STARTED GRID_X GRID_Y BLOCK_X BLOCK_Y TEMPLATE SPECIALS SPECIAL_COUNT SMS"
+).split()
+(
+    C_CODE,
+    C_POOL,
+    C_COUNTS,
+    C_REGS,
+    C_REG_STRIDE,
+    C_WARPS,
+    C_SPLITS,
+    C_BARS,
+    C_SMEM,
+    C_SMEM_BYTES,
+    C_LOCAL,
+    C_LOCAL_BYTES,
+    C_PARAM,
+    C_PARAM_BYTES,
+    C_ALLOCS,
+    C_ALLOC_COUNT,
+    C_READS,
+    C_WRITES,
+    C_ERROR,
+    C_SCRATCH,
+    C_QUEUE,
+    C_QUEUE_CAPACITY,
+    C_WARP_COUNT,
+    C_THREADS,
+    C_BUDGET,
+    C_EXECUTED,
+    C_WARP,
+    C_TRACK,
+    C_CLOCK,
+    C_SHARED_ACCESSES,
+    C_CALL_STACK,
+    C_CALL_DEPTH,
+    C_FUNCTIONS,
+    C_SAVE,
+    C_SAVE_BYTES,
+    C_QUANTUM,
+    C_CTA,
+    C_CTA_END,
+    C_STARTED,
+    C_GRID_X,
+    C_GRID_Y,
+    C_BLOCK_X,
+    C_BLOCK_Y,
+    C_TEMPLATE,
+    C_SPECIALS,
+    C_SPECIAL_COUNT,
+    C_SMS,
+) = (8 * i for i in range(len(_CTX)))
+CONTEXT_WORDS = len(_CTX)
+
+# --- a warp: 8 x int64 ---------------------------------------------------------------------------------------------------------
+WARP_BYTES = 64
+W_LIVE, W_SPLITS, W_CURRENT, W_FAIR, W_QUEUE_COUNT, W_TURN = (8 * i for i in range(6))
+
+# --- a split (lanes of a warp at one pc): 8 x int64, 33 a warp -------------------------------------------------------------------
+SPLIT_BYTES, SPLITS_PER_WARP = 64, 33
+S_PC, S_MASK, S_STATE, S_DETAIL, S_TURN = (8 * i for i in range(5))
+READY, AT_BARRIER, AT_COLLECTIVE = range(3)
+#: in the detail of a split: it waits in bar.warp.sync (for the lanes in the low 32 bits)
+SYNC_FLAG = 1 << 40
+
+# --- a barrier: 8 x int64, 16 a CTA --------------------------------------------------------------------------------------------
+BAR_BYTES, BARRIERS = 64, 16
+B_ARRIVED, B_EXPECTED, B_POPC, B_AND, B_OR, B_FIRST_WARP = (8 * i for i in range(6))
+
+# --- special registers that the machine fills in for each warp: 2 x int64 (which, row) ------------------------------------------
+SPECIAL_BYTES = 16
+SP_TID_X, SP_TID_Y, SP_TID_Z, SP_CTAID_X, SP_CTAID_Y, SP_CTAID_Z, SP_WARPID, SP_SMID = range(8)
+
+# --- an allocation: 4 x int64 --------------------------------------------------------------------------------------------------
+ALLOC_BYTES = 32
+A_BASE, A_SIZE, A_HOST, A_BITMAP = (8 * i for i in range(4))
+
+# --- status of a run and kinds of error ----------------------------------------------------------------------------------------
+DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL = range(7)
+(
+    E_NONE,
+    E_OUT_OF_BOUNDS,
+    E_MISALIGNED,
+    E_CONST_WRITE,
+    E_DEADLOCK,
+    E_TRAP,
+    E_CALL_DEPTH,
+    E_BAD_TARGET,
+    E_SRC_SIZE,
+    E_BARRIER_OPERANDS,
+    E_WINDOW,
+) = range(11)
+# error record: int64 words
+ERR_KIND, ERR_PC, ERR_WARP, ERR_LANES, ERR_SPACE, ERR_BYTES, ERR_WRITE, ERR_VALUE = (8 * i for i in range(8))
+ERR_ADDRESS = 64  # 32 x int64, the address of each lane
+ERROR_WORDS = 8 + 32

@@ -1,0 +1,91 @@
+"""A kernel made ready for the machine: code, operands, register rows, memory it declares, and where each instruction came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInstruction:
+    """One PTX instruction as a person sees it; `line` 0 where the compiler gave no source line."""
+
+    text: str
+    mnemonic: str
+    ptx_line: int
+    file: str
+    line: int
+    inlined_at: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel parameter: `type_` as PTX writes it, arrays of bytes (structures) by their size."""
+
+    name: str
+    type_: str
+    offset: int
+    size_bytes: int
+    align_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleVariable:
+    """A variable of the module with its address and initial bytes; relocations: (byte offset, size, symbol's address to add)."""
+
+    name: str
+    space: str
+    address: int
+    size_bytes: int
+    initial: bytes
+    align_bytes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerUse:
+    """The handler of one pc: row name and immediates."""
+
+    name: str
+    immediates: tuple[int, ...] = ()
+
+
+@dataclass
+class Program:
+    """What `fasim.ptx.lower` makes of a kernel.
+
+    code: int32[n, 8], one record a pc (see fasim.isa.machine). pool: int32 operands. template: the initial register file of a warp.
+    specials: (which, row) filled in for each warp. source: for each pc the instruction, None for jumps that lowering inserted.
+    """
+
+    name: str
+    arch: int
+    code: Array
+    pool: Array
+    handlers: dict[int, HandlerUse]
+    entry_pc: int
+    template: Array
+    specials: list[tuple[int, int]]
+    parameters: list[Parameter]
+    param_bytes: int
+    static_smem_bytes: int
+    local_bytes: int
+    variables: list[ModuleVariable]
+    source: list[SourceInstruction | None]
+    functions: list[int] = field(default_factory=list)
+    launch_rows: dict[str, int] = field(default_factory=dict)
+    has_calls: bool = False
+    save_bytes: int = 0
+    communicates: bool = False
+    uses_copies: bool = False
+    services: dict[int, str] = field(default_factory=dict)
+    max_threads: int = 0
+    required_block: tuple[int, int, int] | None = None
+    shared_symbols: dict[str, int] = field(default_factory=dict)
+    register_rows: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.code)

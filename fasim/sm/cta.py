@@ -1,0 +1,228 @@
+"""A CTA: its warps take turns, barriers release them, one CTA follows the other."""
+
+from __future__ import annotations
+
+from fasim.isa.machine import (
+    AT_BARRIER,
+    AT_POOL,
+    B_AND,
+    B_ARRIVED,
+    B_EXPECTED,
+    B_OR,
+    B_POPC,
+    BAR_BYTES,
+    BARRIERS,
+    BLOCKED,
+    C_BARS,
+    C_BLOCK_X,
+    C_BLOCK_Y,
+    C_CALL_DEPTH,
+    C_CODE,
+    C_CTA,
+    C_CTA_END,
+    C_ERROR,
+    C_GRID_X,
+    C_GRID_Y,
+    C_LOCAL,
+    C_LOCAL_BYTES,
+    C_POOL,
+    C_QUEUE,
+    C_QUEUE_CAPACITY,
+    C_REG_STRIDE,
+    C_SMEM,
+    C_SMEM_BYTES,
+    C_SMS,
+    C_SPECIAL_COUNT,
+    C_SPECIALS,
+    C_STARTED,
+    C_TEMPLATE,
+    C_THREADS,
+    C_WARP_COUNT,
+    CODE_BYTES,
+    DONE,
+    E_DEADLOCK,
+    ERR_KIND,
+    FAILED,
+    READY,
+    S_DETAIL,
+    S_MASK,
+    S_PC,
+    S_STATE,
+    SP_CTAID_X,
+    SP_CTAID_Y,
+    SP_CTAID_Z,
+    SP_SMID,
+    SP_TID_X,
+    SP_TID_Y,
+    SP_TID_Z,
+    SP_WARPID,
+    SPECIAL_BYTES,
+    W_FAIR,
+    W_LIVE,
+    W_SPLITS,
+    W_TURN,
+    WARP_BYTES,
+    YIELDED,
+)
+from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, poke_i64, poke_u32
+from fasim.smem.cp_async import ENTRY_BYTES, H_COUNT, HEADER_BYTES
+from fasim.warp.run import run_warp
+from fasim.warp.splits import add_split, registers_at, split_at, warp_at
+from fasim.warp.sync import BAR_DEST, BAR_OP, barrier_at, leave_barrier
+
+#: what fresh shared and local memory holds: a NaN in every format, -1 as an integer, so that forgotten initialisation shows
+FRESH_BYTE = 0xFF
+
+
+@machine_code
+def special_value(ctx: int, which: int, warp: int, lane: int) -> int:
+    """A special register that differs between lanes, warps or CTAs."""
+    cta = peek_i64(ctx + C_CTA)
+    grid_x, grid_y = peek_i64(ctx + C_GRID_X), peek_i64(ctx + C_GRID_Y)
+    thread, block_x, block_y = 32 * warp + lane, peek_i64(ctx + C_BLOCK_X), peek_i64(ctx + C_BLOCK_Y)
+    if which == SP_TID_X:
+        return thread % block_x
+    if which == SP_TID_Y:
+        return thread // block_x % block_y
+    if which == SP_TID_Z:
+        return thread // (block_x * block_y)
+    if which == SP_CTAID_X:
+        return cta % grid_x
+    if which == SP_CTAID_Y:
+        return cta // grid_x % grid_y
+    if which == SP_CTAID_Z:
+        return cta // (grid_x * grid_y)
+    if which == SP_WARPID:
+        return warp
+    if which == SP_SMID:
+        return cta % peek_i64(ctx + C_SMS)
+    return 0
+
+
+@machine_code
+def start_cta(ctx: int, entry_pc: int) -> None:
+    """Fresh registers, memory, barriers and warps for the CTA that C_CTA names."""
+    warps, threads = peek_i64(ctx + C_WARP_COUNT), peek_i64(ctx + C_THREADS)
+    fill_bytes(peek_i64(ctx + C_SMEM), FRESH_BYTE, peek_i64(ctx + C_SMEM_BYTES))
+    fill_bytes(peek_i64(ctx + C_LOCAL), FRESH_BYTE, peek_i64(ctx + C_LOCAL_BYTES) * 32 * warps)
+    fill_bytes(peek_i64(ctx + C_BARS), 0, BAR_BYTES * BARRIERS)
+    if peek_i64(ctx + C_CALL_DEPTH):
+        fill_bytes(peek_i64(ctx + C_CALL_DEPTH), 0, 8 * 32 * warps)
+    queue_bytes = HEADER_BYTES + peek_i64(ctx + C_QUEUE_CAPACITY) * ENTRY_BYTES
+    for warp in range(warps):
+        registers = registers_at(ctx, warp)
+        copy_bytes(registers, peek_i64(ctx + C_TEMPLATE), peek_i64(ctx + C_REG_STRIDE))
+        for i in range(peek_i64(ctx + C_SPECIAL_COUNT)):
+            special = peek_i64(ctx + C_SPECIALS) + SPECIAL_BYTES * i
+            for lane in range(32):
+                poke_u32(registers + peek_i64(special + 8) + 4 * lane, special_value(ctx, peek_i64(special), warp, lane))
+        if queue_bytes > HEADER_BYTES:
+            fill_bytes(peek_i64(ctx + C_QUEUE) + warp * queue_bytes + H_COUNT, 0, HEADER_BYTES)
+        record = warp_at(ctx, warp)
+        lanes = min(threads - 32 * warp, 32)
+        fill_bytes(record, 0, WARP_BYTES)
+        poke_i64(record + W_LIVE, (1 << lanes) - 1)
+        poke_i64(record + W_SPLITS, 0)
+        poke_i64(record + W_TURN, 0)
+        poke_i64(record + W_FAIR, 0)
+        add_split(ctx, warp, entry_pc, (1 << lanes) - 1, READY, 0)
+
+
+@machine_code
+def waiting_lanes(ctx: int, warp: int, number: int) -> int:
+    """Lanes of a warp that wait at a barrier."""
+    mask = 0
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
+            mask |= peek_i64(at + S_MASK)
+    return mask
+
+
+@machine_code
+def write_reduction(ctx: int, warp: int, number: int) -> None:
+    """The result of bar.red for the lanes of a warp that wait at a barrier."""
+    bar = barrier_at(ctx, number)
+    registers = registers_at(ctx, warp)
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) != AT_BARRIER or peek_i64(at + S_DETAIL) != number:
+            continue
+        code = peek_i64(ctx + C_CODE) + peek_i64(at + S_PC) * CODE_BYTES
+        operands = peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL)
+        operation, dest, mask = peek_i32(operands + BAR_OP), peek_i32(operands + BAR_DEST), peek_i64(at + S_MASK)
+        if operation == 2:
+            left = mask
+            while left:
+                lane = first_bit(left)
+                left &= left - 1
+                poke_u32(registers + dest + 4 * lane, peek_i64(bar + B_POPC))
+        elif operation >= 3:
+            value = peek_i64(bar + B_AND) if operation == 3 else peek_i64(bar + B_OR)
+            old = peek_i32(registers + dest) & 0xFFFFFFFF
+            poke_u32(registers + dest, old | mask if value else old & ~mask)
+
+
+@machine_code
+def release_barriers(ctx: int) -> int:
+    """Open every barrier whose threads are all there; returns how many opened."""
+    opened, warps = 0, peek_i64(ctx + C_WARP_COUNT)
+    for number in range(BARRIERS):
+        bar = barrier_at(ctx, number)
+        if peek_i64(bar + B_ARRIVED) == 0:
+            continue
+        expected = peek_i64(bar + B_EXPECTED)
+        complete = expected > 0 and peek_i64(bar + B_ARRIVED) >= expected
+        if expected == 0:
+            complete = True
+            for warp in range(warps):
+                if waiting_lanes(ctx, warp, number) != peek_i64(warp_at(ctx, warp) + W_LIVE):
+                    complete = False
+                    break
+        if complete:
+            for warp in range(warps):
+                write_reduction(ctx, warp, number)
+                leave_barrier(ctx, warp, number)
+            fill_bytes(bar, 0, BAR_BYTES)
+            opened += 1
+    return opened
+
+
+@machine_code
+def run_cta(ctx: int) -> int:
+    """Warps in order, each until it waits; returns DONE, or what stopped a warp."""
+    warps = peek_i64(ctx + C_WARP_COUNT)
+    while True:
+        ended, progress = True, False
+        for warp in range(warps):
+            if peek_i64(warp_at(ctx, warp) + W_SPLITS) == 0:
+                continue
+            status = run_warp(ctx, warp)
+            if status == DONE:
+                progress = True
+                continue
+            ended = False
+            if status == YIELDED:
+                progress = True
+            elif status != BLOCKED:
+                return status
+        if ended:
+            return DONE
+        if release_barriers(ctx) == 0 and not progress:
+            poke_i64(peek_i64(ctx + C_ERROR) + ERR_KIND, E_DEADLOCK)
+            return FAILED
+
+
+@machine_code
+def run_ctas(ctx: int, entry_pc: int) -> int:
+    """Run CTAs C_CTA up to C_CTA_END one after the other; resumes where it stopped. Returns DONE or what stopped the CTA."""
+    while peek_i64(ctx + C_CTA) < peek_i64(ctx + C_CTA_END):
+        if peek_i64(ctx + C_STARTED) == 0:
+            start_cta(ctx, entry_pc)
+            poke_i64(ctx + C_STARTED, 1)
+        status = run_cta(ctx)
+        if status != DONE:
+            return status
+        poke_i64(ctx + C_STARTED, 0)
+        poke_i64(ctx + C_CTA, peek_i64(ctx + C_CTA) + 1)
+    return DONE

@@ -1,0 +1,156 @@
+"""Calls of device functions.
+
+Every function has register rows of its own and, in local memory, a frame: its parameters, return values and variables. The register row
+named in the call gives each lane's frame base. A function that can reach itself again also has its rows saved by the caller.
+"""
+
+from __future__ import annotations
+
+from fasim.isa.machine import (
+    C_CALL_DEPTH,
+    C_CALL_STACK,
+    C_CODE,
+    C_FUNCTIONS,
+    C_LOCAL,
+    C_LOCAL_BYTES,
+    C_POOL,
+    C_SAVE,
+    C_SAVE_BYTES,
+    CODE_BYTES,
+    AT_POOL,
+    E_BAD_TARGET,
+    E_CALL_DEPTH,
+    READY,
+)
+from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.warp.memory import note_error
+from fasim.warp.splits import add_split
+
+# operands: target pc (-1: indirect), row of the function's address, row of the frame base, bytes of the caller's and of the callee's frame (0:
+# unknown), rows to save: first of 32 bits, how many, first of 64, how many, first predicate, how many;
+# then the number of arguments and (from, to, bytes) for each, then the same for the returned values
+(
+    K_TARGET,
+    K_ADDRESS,
+    K_FRAME,
+    K_FRAME_BYTES,
+    K_SAVE32,
+    K_COUNT32,
+    K_SAVE64,
+    K_COUNT64,
+    K_SAVE_PREDICATES,
+    K_COUNT_PREDICATES,
+    K_ARGUMENTS,
+) = (4 * i for i in range(11))
+MAX_DEPTH = 256
+FUNCTION_STRIDE = 16
+FUNCTION_BASE = 0x1000
+
+
+@machine_code
+def local_at(ctx: int, warp: int, lane: int) -> int:
+    """Address of a lane's local memory."""
+    return peek_i64(ctx + C_LOCAL) + (warp * 32 + lane) * peek_i64(ctx + C_LOCAL_BYTES)
+
+
+@machine_code
+def copy_parts(operands: int, at: int, source: int, target: int, returning: int) -> int:
+    """Carry out a list of (from, to, bytes) between frames; returns where the list ends."""
+    count = peek_i32(operands + at)
+    for i in range(count):
+        part = operands + at + 4 + 12 * i
+        if returning >= 0:
+            copy_bytes(target + peek_i32(part + 4), source + peek_i32(part), peek_i32(part + 8))
+    return at + 4 + 12 * count
+
+
+@machine_code
+def save_rows(ctx: int, warp: int, registers: int, operands: int, lane: int, depth: int, back: int) -> None:
+    """Copy a lane's column of the caller's rows to the save area, or back."""
+    area = peek_i64(ctx + C_SAVE) + ((warp * 32 + lane) * MAX_DEPTH + depth) * peek_i64(ctx + C_SAVE_BYTES)
+    first, count = peek_i32(operands + K_SAVE32), peek_i32(operands + K_COUNT32)
+    for i in range(count):
+        at = registers + first + 128 * i + 4 * lane
+        if back:
+            poke_u32(at, peek_u32(area))
+        else:
+            poke_u32(area, peek_u32(at))
+        area += 4
+    first, count = peek_i32(operands + K_SAVE64), peek_i32(operands + K_COUNT64)
+    for i in range(count):
+        at = registers + first + 256 * i + 8 * lane
+        if back:
+            poke_i64(at, peek_i64(area))
+        else:
+            poke_i64(area, peek_i64(at))
+        area += 8
+    first, count = peek_i32(operands + K_SAVE_PREDICATES), peek_i32(operands + K_COUNT_PREDICATES)
+    for i in range(count):
+        at = registers + first + 4 * i
+        if back:
+            poke_u32(at, peek_u32(at) & ~(1 << lane) & 0xFFFFFFFF | (peek_u32(area) & 1) << lane)
+        else:
+            poke_u32(area, peek_u32(at) >> lane & 1)
+        area += 4
+
+
+@machine_code
+def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int) -> int:
+    """Lanes enter the function; returns 1 with the error recorded."""
+    frame_row, frame_bytes = peek_i32(operands + K_FRAME), peek_i32(operands + K_FRAME_BYTES)
+    depths, stack = peek_i64(ctx + C_CALL_DEPTH), peek_i64(ctx + C_CALL_STACK)
+    failed, left = 0, mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        target = peek_i32(operands + K_TARGET)
+        if target < 0:
+            address = peek_i64(registers + peek_i32(operands + K_ADDRESS) + 8 * lane)
+            functions = peek_i64(ctx + C_FUNCTIONS)
+            index = (address - FUNCTION_BASE) // FUNCTION_STRIDE
+            if address < FUNCTION_BASE or (address - FUNCTION_BASE) % FUNCTION_STRIDE or index >= peek_i64(functions):
+                note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, address)
+                failed = 1
+                continue
+            target = peek_i64(functions + 8 + 16 * index)
+        slot = 8 * (warp * 32 + lane)
+        depth = peek_i64(depths + slot)
+        frame = peek_u32(registers + frame_row + 4 * lane)
+        if depth >= MAX_DEPTH or frame + frame_bytes >= peek_i64(ctx + C_LOCAL_BYTES):
+            note_error(ctx, E_CALL_DEPTH, lane, 0, 0, 0, depth)
+            failed = 1
+            continue
+        base = local_at(ctx, warp, lane) + frame
+        copy_parts(operands, K_ARGUMENTS, base, base + frame_bytes, 0)
+        save_rows(ctx, warp, registers, operands, lane, depth, 0)
+        poke_i64(stack + 8 * ((warp * 32 + lane) * MAX_DEPTH + depth), pc)
+        poke_i64(depths + slot, depth + 1)
+        poke_u32(registers + frame_row + 4 * lane, frame + frame_bytes)
+        add_split(ctx, warp, target, 1 << lane, READY, 0)
+    return failed
+
+
+@machine_code
+def ret(ctx: int, warp: int, registers: int, mask: int) -> int:
+    """Lanes return, each to where it came from; 0."""
+    depths, stack = peek_i64(ctx + C_CALL_DEPTH), peek_i64(ctx + C_CALL_STACK)
+    left = mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        slot = 8 * (warp * 32 + lane)
+        depth = peek_i64(depths + slot) - 1
+        poke_i64(depths + slot, depth)
+        pc = peek_i64(stack + 8 * ((warp * 32 + lane) * MAX_DEPTH + depth))
+        operands = peek_i64(ctx + C_POOL) + 4 * peek_i32(peek_i64(ctx + C_CODE) + pc * CODE_BYTES + AT_POOL)
+        frame_row, frame_bytes = peek_i32(operands + K_FRAME), peek_i32(operands + K_FRAME_BYTES)
+        frame = peek_u32(registers + frame_row + 4 * lane) - frame_bytes
+        poke_u32(registers + frame_row + 4 * lane, frame)
+        save_rows(ctx, warp, registers, operands, lane, depth, 1)
+        base = local_at(ctx, warp, lane) + frame
+        at = copy_parts(operands, K_ARGUMENTS, base, base, -1)
+        copy_parts(operands, at, base + frame_bytes, base, 0)
+        add_split(ctx, warp, pc + 1, 1 << lane, READY, 0)
+    return 0
+
+

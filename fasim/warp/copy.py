@@ -1,0 +1,82 @@
+"""cp.async as the warp executes it: addresses checked, bytes read, the copy queued."""
+
+from __future__ import annotations
+
+from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, E_SRC_SIZE
+from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
+from fasim.smem.cp_async import E_DATA, E_TARGET, ENTRY_BYTES, H_COUNT, HEADER_BYTES, commit, complete, push
+from fasim.warp.memory import P_BYTES, P_REGISTERS, SCRATCH_SPACE, check_alignment, lane_address, note_error, resolve, resolve_lane
+
+# operands: those of a memory instruction for the destination, the same again for the source, then src-size (row, -1: all) and
+# the ignore-src predicate (-1: none)
+Q_SOURCE, Q_SOURCE_SIZE, Q_IGNORE = P_REGISTERS, 2 * P_REGISTERS, 2 * P_REGISTERS + 4
+
+
+@machine_code
+def queue_at(ctx: int, warp: int) -> int:
+    """Address of a warp's queue."""
+    return peek_i64(ctx + C_QUEUE) + warp * (HEADER_BYTES + peek_i64(ctx + C_QUEUE_CAPACITY) * ENTRY_BYTES)
+
+
+@machine_code
+def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
+    """Returns 0, 1 with the error recorded, or 2 if the queue is full and nothing was done."""
+    queue = queue_at(ctx, warp)
+    if peek_i64(queue + H_COUNT) >= peek_i64(ctx + C_QUEUE_CAPACITY):
+        return 2
+    if resolve(ctx, registers, operands, mask, 2):
+        return 1
+    size, scratch = peek_i32(operands + P_BYTES), peek_i64(ctx + C_SCRATCH)
+    size_row, ignore = peek_i32(operands + Q_SOURCE_SIZE), peek_i32(operands + Q_IGNORE)
+    ignored = 0
+    if ignore >= 0:
+        ignored = peek_u32(registers + (ignore & -2))
+        if ignore & 1:
+            ignored ^= 0xFFFFFFFF
+    entry = push(queue, mask, size)
+    failed, left = 0, mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        poke_i64(entry + E_TARGET + 8 * lane, peek_i64(scratch + 8 * lane))
+        data = entry + E_DATA + 16 * lane
+        fill_bytes(data, 0, 16)
+        count = size
+        if size_row >= 0:
+            count = peek_u32(registers + size_row + 4 * lane)
+            if count > size:
+                note_error(ctx, E_SRC_SIZE, lane, 0, size, 0, count)
+                failed = 1
+                continue
+        if ignored >> lane & 1:
+            count = 0
+        if count == 0:
+            continue  # nothing is read, so the source may point anywhere
+        address = lane_address(registers, operands + Q_SOURCE, lane)
+        kind = check_alignment(address, size)
+        # a short copy reads `count` bytes: check them one by one, since they need not be a power of two
+        first = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+        if kind == 0 and first >= 0:
+            for i in range(1, count):
+                host = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address + i, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+                first = host if host < 0 else first
+        if kind != 0 or first < 0:
+            note_error(ctx, kind if kind else -first, lane, peek_i64(scratch + SCRATCH_SPACE), count, 0, address)
+            failed = 1
+            continue
+        copy_bytes(data, first, count)
+    if failed:
+        poke_i64(queue + H_COUNT, peek_i64(queue + H_COUNT) - 1)
+    return failed
+
+
+@machine_code
+def cp_commit(ctx: int, warp: int, mask: int) -> None:
+    """cp.async.commit_group."""
+    commit(queue_at(ctx, warp), mask)
+
+
+@machine_code
+def cp_wait(ctx: int, warp: int, mask: int, pending: int) -> None:
+    """cp.async.wait_group N; N = -1 is wait_all."""
+    complete(queue_at(ctx, warp), mask, pending)

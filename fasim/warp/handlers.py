@@ -1,0 +1,100 @@
+"""Handlers: the code of a register-only instruction for one warp, from its row, for both machines.
+
+A handler gets the register file of the warp, its operands and the lanes that execute. Registers are rows of 32: 128 bytes for up to
+32 bits, 256 bytes for 64 bits, a 4-byte mask for a predicate. An operand is the byte offset of its row; bit 0 of a predicate's offset
+means "not".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasim.isa.table import Arg, Row
+from fasim.numerics.lanes import Lanes, const, width
+from fasim.numerics.lanes.numpy_backend import BACKEND, DTYPES
+
+FULL_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerKey:
+    """What one handler is made from: a row's name and its immediates."""
+
+    name: str
+    immediates: tuple[int, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """The name of the compiled function."""
+        return "h." + self.name + "".join(f"#{i:x}" for i in self.immediates)
+
+
+def apply(row: Row, immediates: tuple[int, ...], load: Callable[[Arg, int], Lanes], active: Lanes) -> list[Lanes]:
+    """Run a row's semantics on operands fetched by `load(arg, operand_number)`; the results in order, vectors flattened."""
+    number, values, immediate = sum(max(a.count, 1) for a in row.dests), [], iter(immediates)
+    for arg in row.sources:
+        if arg.name == "active":
+            values.append(active)
+        elif arg.type_ == "imm":
+            values.append(next(immediate))
+        elif arg.count:
+            values.append(tuple(load(arg, number + i) for i in range(arg.count)))
+            number += arg.count
+        else:
+            values.append(load(arg, number))
+            number += 1
+    assert row.semantics is not None
+    result = row.semantics(*values)
+    results = [result] if len(row.dests) == 1 else list(result)
+    flat: list[Lanes] = []
+    for arg, value in zip(row.dests, results, strict=True):
+        parts = list(value) if arg.count else [value]
+        for part in parts:
+            if not isinstance(part, Lanes):
+                part = const(part, like=active, type_=arg.type_)
+            if part.type != arg.type_ and not (part.type[0] in "us" and arg.type_[0] in "us" and part.type[1:] == arg.type_[1:]):
+                raise TypeError(f"{row.name}: the semantics gives {part.type} for {arg.name}:{arg.type_}")
+            flat.append(part)
+    return flat
+
+
+def row_bytes(type_: str) -> int:
+    """Bytes of a register row: a predicate 4, up to 32 bits 128, 64 bits 256."""
+    return 4 if type_ == "pred" else 256 if width(type_) == 64 else 128
+
+
+def reference_handler(row: Row, immediates: tuple[int, ...]) -> Callable[[Any, Any, int], None]:
+    """The handler on numpy: `f(registers: uint8[...], operands: int32[...], mask: int)`."""
+    dest_args = [arg for arg in row.dests for _ in range(max(arg.count, 1))]
+
+    def handler(registers: Any, operands: Any, mask: int) -> None:
+        active = Lanes(BACKEND, (mask >> np.arange(32)) & 1 == 1, "pred")
+
+        def load(arg: Arg, number: int) -> Lanes:
+            offset = int(operands[number])
+            if arg.type_ == "pred":
+                word = int(registers[offset & ~1 : (offset & ~1) + 4].view(np.uint32)[0]) ^ (FULL_MASK if offset & 1 else 0)
+                return Lanes(BACKEND, (word >> np.arange(32)) & 1 == 1, "pred")
+            raw = registers[offset : offset + row_bytes(arg.type_)].view(np.uint64 if width(arg.type_) == 64 else np.uint32)
+            if width(arg.type_) < 32:
+                raw = raw.astype(f"u{width(arg.type_) // 8}")
+            return Lanes(BACKEND, raw.copy().view(DTYPES[arg.type_]), arg.type_)
+
+        lanes = active.raw
+        for number, (arg, value) in enumerate(zip(dest_args, apply(row, immediates, load, active))):
+            offset = int(operands[number])
+            if arg.type_ == "pred":
+                old = registers[offset : offset + 4].view(np.uint32)
+                new = sum(1 << i for i in range(32) if value.raw[i])
+                old[0] = (int(old[0]) & ~mask | new & mask) & FULL_MASK
+                continue
+            size = width(arg.type_)
+            raw = np.ascontiguousarray(value.raw).view(f"u{size // 8}").astype(np.uint64 if size == 64 else np.uint32)
+            target = registers[offset : offset + row_bytes(arg.type_)].view(raw.dtype)
+            target[lanes] = raw[lanes]
+
+    return handler

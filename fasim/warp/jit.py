@@ -1,0 +1,148 @@
+"""Compiled handlers: rows to LLVM vector code to machine code, one object a handler, kept on disk."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+import fasim
+from fasim.isa.table import ROWS, Arg, Row
+from fasim.numerics.lanes import Lanes, width
+from fasim.numerics.lanes.llvm_backend import I32, PTR, LlvmBackend, vector
+from fasim.toolchain.cache import cached
+from fasim.warp.handlers import HandlerKey, apply
+
+# 32-lane vectors are the unit of work: without this LLVM halves them on processors that prefer 256-bit registers
+_ATTRIBUTES = '"min-legal-vector-width"="512" "prefer-vector-width"="512" nounwind'
+
+
+def handler_ir(row: Row, key: HandlerKey) -> str:
+    """LLVM IR of `void symbol(ptr registers, ptr operands, i32 mask)`."""
+    module = ir.Module(key.symbol)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR, I32]), key.symbol)
+    registers, operands, mask = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    backend = LlvmBackend(module, builder)
+    active = builder.bitcast(mask, vector("pred"))
+
+    def offset(number: int) -> Any:
+        return builder.load(builder.gep(operands, [I32(number)], source_etype=I32), typ=I32)
+
+    def address(at: Any) -> Any:
+        return builder.gep(registers, [at], source_etype=ir.IntType(8))
+
+    def load(arg: Arg, number: int) -> Lanes:
+        at = offset(number)
+        if arg.type_ == "pred":
+            word = builder.load(address(builder.and_(at, I32(-2))), typ=I32, align=4)
+            word = builder.xor(word, builder.neg(builder.and_(at, I32(1))))
+            return Lanes(backend, builder.bitcast(word, vector("pred")), "pred")
+        stored = vector("u64" if width(arg.type_) == 64 else "u32")
+        raw = builder.load(address(at), typ=stored, align=64)
+        if width(arg.type_) < 32:
+            raw = builder.trunc(raw, vector(arg.type_))
+        elif arg.type_[0] == "f":
+            raw = builder.bitcast(raw, vector(arg.type_))
+        return Lanes(backend, raw, arg.type_)
+
+    dest_args = [arg for arg in row.dests for _ in range(max(arg.count, 1))]
+    results = apply(row, key.immediates, load, Lanes(backend, active, "pred"))
+    for number, (arg, value) in enumerate(zip(dest_args, results, strict=True)):
+        at = address(offset(number))
+        if arg.type_ == "pred":
+            old = builder.load(at, typ=I32, align=4)
+            new = builder.bitcast(value.raw, I32)
+            builder.store(builder.xor(old, builder.and_(builder.xor(old, new), mask)), at, align=4)
+            continue
+        stored = vector("u64" if width(arg.type_) == 64 else "u32")
+        raw = value.raw
+        if width(arg.type_) < 32:
+            raw = builder.zext(raw, stored)
+        elif raw.type != stored:
+            raw = builder.bitcast(raw, stored)
+        old = builder.load(at, typ=stored, align=64)
+        builder.store(builder.select(active, raw, old), at, align=64)
+    builder.ret_void()
+    head = f'define void @"{key.symbol}"'
+    text = str(module)
+    start = text.index(head)
+    brace = text.index("\n{", start)
+    return text[:brace] + " " + _ATTRIBUTES + text[brace:]
+
+
+@functools.cache
+def _target() -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True, codemodel="jitdefault")
+
+
+def compile_ir(text: str) -> bytes:
+    """LLVM IR to an object file for this processor."""
+    target = _target()
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = target.triple, str(target.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(target.emit_object(module))
+
+
+@functools.cache
+def source_digest() -> str:
+    """Hash of the sources that decide what a handler's code is, and of the processor and LLVM."""
+    digest = hashlib.sha256()
+    root = Path(fasim.__file__).parent
+    for package in ("numerics", "isa", "warp", "sm", "smem"):
+        for path in sorted((root / package).rglob("*.py")) + sorted((root / package).rglob("*.npz")):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    digest.update(f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
+    return digest.hexdigest()[:32]
+
+
+class Engine:
+    """Loaded handlers of this process: `address(key)` of the compiled function."""
+
+    def __init__(self) -> None:
+        backing = llvm.parse_assembly("")
+        self._engine = llvm.create_mcjit_compiler(backing, _target())
+        self._addresses: dict[HandlerKey, int] = {}
+
+    def load(self, keys: Iterable[HandlerKey]) -> int:
+        """Make the handlers of `keys` callable; returns how many had to be compiled."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._addresses]
+        compiled = 0
+        for key in missing:
+
+            def make(key: HandlerKey = key) -> bytes:
+                nonlocal compiled
+                compiled += 1
+                return compile_ir(handler_ir(ROWS[key.name], key))
+
+            data = cached(hashlib.sha256(f"{source_digest()} {key.symbol}".encode()).hexdigest(), ".o", make)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        if missing:
+            self._engine.finalize_object()
+        for key in missing:
+            self._addresses[key] = self._engine.get_function_address(key.symbol)
+        return compiled
+
+    def address(self, key: HandlerKey) -> int:
+        """Address of the loaded handler."""
+        return self._addresses[key]
+
+
+@functools.cache
+def engine() -> Engine:
+    """The one engine of this process."""
+    return Engine()

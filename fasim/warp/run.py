@@ -1,0 +1,310 @@
+"""The inner loop: one warp runs until it ends, waits, fails or has used up its budget."""
+
+from __future__ import annotations
+
+from fasim.isa.machine import (
+    AT_AUX,
+    AT_COLLECTIVE,
+    AT_GUARD,
+    AT_HANDLER,
+    AT_KIND,
+    AT_POOL,
+    ATOM,
+    BAR,
+    BLOCKED,
+    BRA,
+    BRX,
+    C_BUDGET,
+    C_CLOCK,
+    C_CODE,
+    C_COUNTS,
+    C_ERROR,
+    C_POOL,
+    C_QUANTUM,
+    C_WARP,
+    CALL,
+    CLOCK,
+    CODE_BYTES,
+    COLLECTIVE,
+    CP_ASYNC,
+    CP_COMMIT,
+    CP_WAIT,
+    DONE,
+    E_BAD_TARGET,
+    E_TRAP,
+    ERR_PC,
+    ERR_WARP,
+    EXIT,
+    FAILED,
+    LANES,
+    LDMATRIX,
+    LOAD,
+    NEEDS_SERVICE,
+    OUT_OF_BUDGET,
+    QUEUE_FULL,
+    READY,
+    RET,
+    S_MASK,
+    S_PC,
+    SERVICE,
+    STMATRIX,
+    STORE,
+    TRAP,
+    W_FAIR,
+    W_LIVE,
+    W_SPLITS,
+    W_TURN,
+    WARP_SYNC,
+    YIELD,
+    YIELDED,
+)
+from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.warp.atomics import atom
+from fasim.warp.calls import call, ret
+from fasim.warp.copy import cp_async, cp_commit, cp_wait
+from fasim.warp.matrix import ldmatrix, stmatrix
+from fasim.warp.memory import load, note_error, store
+from fasim.warp.splits import (
+    NEVER,
+    add_split,
+    join_at,
+    members,
+    next_stop,
+    pick,
+    registers_at,
+    remove_split,
+    split_at,
+    wake_collectives,
+    warp_at,
+)
+from fasim.warp.sync import arrive, release_lanes, sync_lanes
+
+#: instructions that a split may run while others wait before they get a turn
+FAIR_INSTRUCTIONS = 4096
+
+
+@machine_code
+def failure(ctx: int, warp: int, pc: int, mask: int) -> int:
+    """Complete the error record; the lanes stay at the instruction."""
+    error = peek_i64(ctx + C_ERROR)
+    poke_i64(error + ERR_PC, pc)
+    poke_i64(error + ERR_WARP, warp)
+    add_split(ctx, warp, pc, mask, READY, 0)
+    return FAILED
+
+
+@machine_code
+def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
+    """brx.idx: lanes go to the splits of their targets; returns 1 if an index is outside of the list."""
+    row, count = peek_i32(operands), peek_i32(operands + 4)
+    failed, left = 0, mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        index = peek_u32(registers + row + 4 * lane)
+        if index >= count:
+            note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, index)
+            failed = 1
+        else:
+            add_split(ctx, warp, peek_i32(operands + 8 + 4 * index), 1 << lane, READY, 0)
+    return failed
+
+
+@machine_code
+def run_warp(ctx: int, warp: int) -> int:
+    """Run one warp; returns DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, QUEUE_FULL or YIELDED."""
+    record = warp_at(ctx, warp)
+    registers = registers_at(ctx, warp)
+    code, pool, counts = peek_i64(ctx + C_CODE), peek_i64(ctx + C_POOL), peek_i64(ctx + C_COUNTS)
+    poke_i64(ctx + C_WARP, warp)
+    budget = peek_i64(ctx + C_BUDGET)
+    slice_left = peek_i64(ctx + C_QUANTUM)
+    status = DONE
+    while status == DONE:
+        # --- choose the lanes to run ---
+        wake_collectives(ctx, warp)
+        release_lanes(ctx, warp)
+        fair = peek_i64(record + W_FAIR)
+        chosen = pick(ctx, warp, fair)
+        if chosen < 0:
+            status = BLOCKED if peek_i64(record + W_SPLITS) else DONE
+            break
+        at = split_at(ctx, warp, chosen)
+        pc, mask = peek_i64(at + S_PC), peek_i64(at + S_MASK)
+        remove_split(ctx, warp, chosen)
+        poke_i64(record + W_TURN, peek_i64(record + W_TURN) + 1)
+        stop = NEVER if fair else next_stop(ctx, warp)
+        patience = FAIR_INSTRUCTIONS if peek_i64(record + W_SPLITS) else NEVER
+        if fair:
+            poke_i64(record + W_FAIR, 0)
+        # --- run them ---
+        while True:
+            if pc >= stop:
+                if pc == stop:
+                    mask |= join_at(ctx, warp, pc)
+                    stop = next_stop(ctx, warp)
+                    if peek_i64(record + W_SPLITS) == 0:
+                        patience = NEVER
+                    continue
+                add_split(ctx, warp, pc, mask, READY, 0)
+                break
+            if budget <= 0:
+                add_split(ctx, warp, pc, mask, READY, 0)
+                status = OUT_OF_BUDGET
+                break
+            if slice_left <= 0:
+                add_split(ctx, warp, pc, mask, READY, 0)
+                status = YIELDED
+                break
+            if patience <= 0:
+                add_split(ctx, warp, pc, mask, READY, 0)
+                poke_i64(record + W_FAIR, 1 - fair)
+                break
+            budget -= 1
+            slice_left -= 1
+            patience -= 1
+            rec = code + pc * CODE_BYTES
+            kind = peek_i32(rec + AT_KIND)
+            guard = peek_i32(rec + AT_GUARD)
+            execute = mask
+            if guard >= 0:
+                word = peek_u32(registers + (guard & -2))
+                execute = mask & (word ^ 0xFFFFFFFF if guard & 1 else word)
+            operands = pool + 4 * peek_i32(rec + AT_POOL)
+            poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) + 1)
+            if kind == LANES:
+                if execute:
+                    call_handler(peek_i64(rec + AT_HANDLER), registers, operands, execute)
+                pc += 1
+                continue
+            if kind == BRA:
+                target = peek_i32(rec + AT_AUX)
+                if execute == mask:
+                    pc = target
+                elif execute == 0:
+                    pc += 1
+                else:
+                    # the part with the lower pc goes on, the other waits there
+                    other, first = (target, pc + 1) if target > pc else (pc + 1, target)
+                    waiting = execute if other == target else mask & ~execute
+                    add_split(ctx, warp, other, waiting, READY, 0)
+                    mask &= ~waiting
+                    pc = first
+                    stop = next_stop(ctx, warp)
+                    if patience > FAIR_INSTRUCTIONS:
+                        patience = FAIR_INSTRUCTIONS
+                continue
+            if execute == 0 and kind != EXIT:
+                pc += 1
+                continue
+            if kind == LOAD or kind == STORE or kind == ATOM or kind == LDMATRIX or kind == STMATRIX or kind == CP_ASYNC:
+                if (kind == LDMATRIX or kind == STMATRIX) and mask != peek_i64(record + W_LIVE):
+                    # .aligned: all lanes take part, so wait for the rest of the warp
+                    poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                    add_split(ctx, warp, pc, mask, AT_COLLECTIVE, 0)
+                    break
+                if kind == LOAD:
+                    failed = load(ctx, registers, operands, execute)
+                elif kind == STORE:
+                    failed = store(ctx, registers, operands, execute)
+                elif kind == ATOM:
+                    failed = atom(ctx, registers, operands, execute, peek_i64(rec + AT_HANDLER))
+                elif kind == LDMATRIX:
+                    failed = ldmatrix(ctx, registers, operands, execute)
+                elif kind == STMATRIX:
+                    failed = stmatrix(ctx, registers, operands, execute)
+                else:
+                    failed = cp_async(ctx, warp, registers, operands, execute)
+                    if failed == 2:
+                        poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                        add_split(ctx, warp, pc, mask, READY, 0)
+                        status = QUEUE_FULL
+                        break
+                if failed:
+                    status = failure(ctx, warp, pc, mask)
+                    break
+                pc += 1
+                continue
+            if kind == COLLECTIVE:
+                if members(ctx, warp, pc, execute) & ~execute:
+                    poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                    add_split(ctx, warp, pc, execute, AT_COLLECTIVE, 0)
+                    if mask & ~execute:
+                        add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
+                    break
+                call_handler(peek_i64(rec + AT_HANDLER), registers, operands, execute)
+                pc += 1
+            elif kind == CP_COMMIT:
+                cp_commit(ctx, warp, execute)
+                pc += 1
+            elif kind == CP_WAIT:
+                cp_wait(ctx, warp, execute, peek_i32(rec + AT_AUX))
+                pc += 1
+            elif kind == EXIT:
+                poke_i64(record + W_LIVE, peek_i64(record + W_LIVE) & ~execute)
+                mask &= ~execute
+                pc += 1
+                if mask == 0:
+                    break
+            elif kind == BAR:
+                if arrive(ctx, warp, registers, operands, execute):
+                    status = failure(ctx, warp, pc, mask)
+                    break
+                if peek_i32(operands) == 1:  # bar.arrive does not wait
+                    pc += 1
+                    continue
+                if mask & ~execute:
+                    add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
+                break
+            elif kind == WARP_SYNC:
+                sync_lanes(ctx, warp, pc, registers, operands, execute)
+                if mask & ~execute:
+                    add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
+                break
+            elif kind == BRX:
+                if mask & ~execute:
+                    add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
+                if branch_indexed(ctx, warp, registers, operands, execute):
+                    status = failure(ctx, warp, pc, execute)
+                break
+            elif kind == CALL or kind == RET:
+                if mask & ~execute:
+                    add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
+                failed = call(ctx, warp, pc, registers, operands, execute) if kind == CALL else ret(ctx, warp, registers, execute)
+                if failed:
+                    status = failure(ctx, warp, pc, execute)
+                break
+            elif kind == CLOCK:
+                ticks = peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget
+                row, wide, shift = peek_i32(operands), peek_i32(operands + 4), peek_i32(operands + 8)
+                left = execute
+                while left:
+                    lane = first_bit(left)
+                    left &= left - 1
+                    if wide == 8:
+                        poke_i64(registers + row + 8 * lane, ticks)
+                    else:
+                        poke_u32(registers + row + 4 * lane, (ticks >> shift) & 0xFFFFFFFF)
+                pc += 1
+            elif kind == YIELD:
+                add_split(ctx, warp, pc + 1, mask, READY, 0)
+                poke_i64(record + W_FAIR, 1)
+                status = YIELDED
+                break
+            elif kind == SERVICE:
+                add_split(ctx, warp, pc, mask, READY, 0)
+                error = peek_i64(ctx + C_ERROR)
+                poke_i64(error + ERR_PC, pc)
+                poke_i64(error + ERR_WARP, warp)
+                poke_i64(error + 24, execute)
+                status = NEEDS_SERVICE
+                break
+            elif kind == TRAP:
+                note_error(ctx, E_TRAP, first_bit(execute), 0, 0, 0, 0)
+                status = failure(ctx, warp, pc, mask)
+                break
+            else:  # NOP: fences, prefetches
+                pc += 1
+    poke_i64(ctx + C_CLOCK, peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget)
+    poke_i64(ctx + C_BUDGET, budget)
+    return status

@@ -1,0 +1,144 @@
+"""Divergence: a warp is a list of splits, each some lanes at one pc.
+
+Code is laid out so that the place where paths meet comes after them (fasim.ptx.order), so running the split with the least pc
+first brings lanes together as early as can be. A split that keeps others waiting for too long loses its turn, so that lanes which wait for each
+other make progress. The running split is kept outside of the list.
+
+Source: "SIMD re-convergence at thread frontiers", Diamos et al., MICRO 2011, for running in order of priority.
+"""
+
+from __future__ import annotations
+
+from fasim.isa.machine import (
+    AT_COLLECTIVE,
+    AT_MEMBER,
+    C_CODE,
+    C_REG_STRIDE,
+    C_REGS,
+    C_SPLITS,
+    C_WARPS,
+    CODE_BYTES,
+    READY,
+    S_DETAIL,
+    S_MASK,
+    S_PC,
+    S_STATE,
+    S_TURN,
+    SPLIT_BYTES,
+    SPLITS_PER_WARP,
+    SYNC_FLAG,
+    W_LIVE,
+    W_SPLITS,
+    W_TURN,
+    WARP_BYTES,
+)
+from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
+
+#: no split waits in front
+NEVER = 1 << 40
+
+
+@machine_code
+def warp_at(ctx: int, warp: int) -> int:
+    """Address of a warp's record."""
+    return peek_i64(ctx + C_WARPS) + warp * WARP_BYTES
+
+
+@machine_code
+def split_at(ctx: int, warp: int, i: int) -> int:
+    """Address of the i-th split of a warp."""
+    return peek_i64(ctx + C_SPLITS) + (warp * SPLITS_PER_WARP + i) * SPLIT_BYTES
+
+
+@machine_code
+def registers_at(ctx: int, warp: int) -> int:
+    """Address of a warp's register file."""
+    return peek_i64(ctx + C_REGS) + warp * peek_i64(ctx + C_REG_STRIDE)
+
+
+@machine_code
+def add_split(ctx: int, warp: int, pc: int, mask: int, state: int, detail: int) -> None:
+    """Put lanes aside at `pc`, joined with others there in the same state."""
+    record = warp_at(ctx, warp)
+    count = peek_i64(record + W_SPLITS)
+    for i in range(count):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_PC) == pc and peek_i64(at + S_STATE) == state and peek_i64(at + S_DETAIL) == detail:
+            poke_i64(at + S_MASK, peek_i64(at + S_MASK) | mask)
+            return
+    at = split_at(ctx, warp, count)
+    poke_i64(at + S_PC, pc)
+    poke_i64(at + S_MASK, mask)
+    poke_i64(at + S_STATE, state)
+    poke_i64(at + S_DETAIL, detail)
+    poke_i64(at + S_TURN, peek_i64(record + W_TURN))
+    poke_i64(record + W_SPLITS, count + 1)
+
+
+@machine_code
+def remove_split(ctx: int, warp: int, i: int) -> None:
+    """Take the i-th split out; the order of the others stays, since results must not depend on the past."""
+    record = warp_at(ctx, warp)
+    count = peek_i64(record + W_SPLITS) - 1
+    for j in range(i, count):
+        here, after = split_at(ctx, warp, j), split_at(ctx, warp, j + 1)
+        for word in range(0, SPLIT_BYTES, 8):
+            poke_i64(here + word, peek_i64(after + word))
+    poke_i64(record + W_SPLITS, count)
+
+
+@machine_code
+def members(ctx: int, warp: int, pc: int, mask: int) -> int:
+    """The live lanes that the collective instruction at `pc` waits for, read by the first of the lanes in `mask`."""
+    row = peek_i32(peek_i64(ctx + C_CODE) + pc * CODE_BYTES + AT_MEMBER)
+    live = peek_i64(warp_at(ctx, warp) + W_LIVE)
+    if row < 0:
+        return live
+    return peek_u32(registers_at(ctx, warp) + row + 4 * first_bit(mask)) & live
+
+
+@machine_code
+def wake_collectives(ctx: int, warp: int) -> None:
+    """Lanes that waited at a collective whose members have all arrived, or exited, may go on."""
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == AT_COLLECTIVE and peek_i64(at + S_DETAIL) & SYNC_FLAG == 0:
+            mask = peek_i64(at + S_MASK)
+            if members(ctx, warp, peek_i64(at + S_PC), mask) & ~mask == 0:
+                poke_i64(at + S_STATE, READY)
+
+
+@machine_code
+def pick(ctx: int, warp: int, fair: int) -> int:
+    """Index of the split to run: the least pc, or the one that waits longest if `fair`; -1 if none is ready."""
+    best, best_key = -1, 0
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == READY:
+            key = peek_i64(at + S_TURN) if fair else peek_i64(at + S_PC)
+            if best < 0 or key < best_key:
+                best, best_key = i, key
+    return best
+
+
+@machine_code
+def next_stop(ctx: int, warp: int) -> int:
+    """Least pc of the ready splits in the list: where the running one has to stop; NEVER if there is none."""
+    stop = NEVER
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == READY:
+            stop = min(stop, peek_i64(at + S_PC))
+    return stop
+
+
+@machine_code
+def join_at(ctx: int, warp: int, pc: int) -> int:
+    """Take the ready split that waits at `pc` out of the list; returns its lanes, 0 if there is none."""
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == READY and peek_i64(at + S_PC) == pc:
+            mask = peek_i64(at + S_MASK)
+            remove_split(ctx, warp, i)
+            return mask
+    return 0

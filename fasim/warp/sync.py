@@ -1,0 +1,128 @@
+"""bar.warp.sync and the arrival at CTA barriers."""
+
+from __future__ import annotations
+
+from fasim.isa.machine import (
+    AT_BARRIER,
+    AT_COLLECTIVE,
+    B_AND,
+    B_ARRIVED,
+    B_EXPECTED,
+    B_OR,
+    B_POPC,
+    BAR_BYTES,
+    BARRIERS,
+    C_BARS,
+    C_THREADS,
+    E_BARRIER_OPERANDS,
+    READY,
+    S_DETAIL,
+    S_MASK,
+    S_PC,
+    S_STATE,
+    SYNC_FLAG,
+    W_LIVE,
+    W_SPLITS,
+)
+from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, popcount
+from fasim.warp.memory import note_error
+from fasim.warp.splits import add_split, remove_split, split_at, warp_at
+
+# operands of bar: operation (0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or), row of the barrier number, row of the thread count or -1,
+# predicate (with its "not" bit), destination row
+BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC = (4 * i for i in range(6))
+
+
+@machine_code
+def sync_lanes(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int) -> None:
+    """bar.warp.sync: wait until the lanes of the member mask are at one with the same mask, wherever it stands."""
+    wanted = peek_u32(registers + peek_i32(operands) + 4 * first_bit(mask))
+    add_split(ctx, warp, pc + 1, mask, AT_COLLECTIVE, wanted | SYNC_FLAG)
+    release_lanes(ctx, warp)
+
+
+@machine_code
+def release_lanes(ctx: int, warp: int) -> None:
+    """Let lanes go on whose bar.warp.sync is complete; exited lanes count as arrived."""
+    record = warp_at(ctx, warp)
+    live = peek_i64(record + W_LIVE)
+    for i in range(peek_i64(record + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        detail = peek_i64(at + S_DETAIL)
+        if peek_i64(at + S_STATE) != AT_COLLECTIVE or detail & SYNC_FLAG == 0:
+            continue
+        arrived = 0
+        for j in range(peek_i64(record + W_SPLITS)):
+            other = split_at(ctx, warp, j)
+            if peek_i64(other + S_STATE) == AT_COLLECTIVE and peek_i64(other + S_DETAIL) == detail:
+                arrived |= peek_i64(other + S_MASK)
+        if (detail ^ SYNC_FLAG) & live & ~arrived == 0:
+            for j in range(peek_i64(record + W_SPLITS)):
+                other = split_at(ctx, warp, j)
+                if peek_i64(other + S_STATE) == AT_COLLECTIVE and peek_i64(other + S_DETAIL) == detail:
+                    poke_i64(other + S_STATE, READY)
+                    poke_i64(other + S_DETAIL, 0)
+
+
+@machine_code
+def barrier_at(ctx: int, number: int) -> int:
+    """Address of a barrier's record."""
+    return peek_i64(ctx + C_BARS) + number * BAR_BYTES
+
+
+@machine_code
+def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
+    """Lanes arrive at a CTA barrier and, unless it is bar.arrive, wait there; returns 1 for operands that are not allowed."""
+    lane = first_bit(mask)
+    number = peek_u32(registers + peek_i32(operands + BAR_NUMBER) + 4 * lane)
+    count_row = peek_i32(operands + BAR_COUNT)
+    count = peek_u32(registers + count_row + 4 * lane) if count_row >= 0 else 0
+    if number >= BARRIERS or count & 31 or (count_row >= 0 and (count == 0 or count > (peek_i64(ctx + C_THREADS) + 31) & -32)):
+        note_error(ctx, E_BARRIER_OPERANDS, lane, number, count, 0, 0)
+        return 1
+    bar = barrier_at(ctx, number)
+    poke_i64(bar + B_EXPECTED, count)
+    record = warp_at(ctx, warp)
+    operation = peek_i32(operands + BAR_OP)
+    if operation >= 2:
+        guard = peek_i32(operands + BAR_PREDICATE)
+        word = peek_u32(registers + (guard & -2))
+        if guard & 1:
+            word ^= 0xFFFFFFFF
+        if peek_i64(bar + B_ARRIVED) == 0 and peek_i64(bar + B_POPC) == 0:
+            poke_i64(bar + B_AND, 1)
+        poke_i64(bar + B_POPC, peek_i64(bar + B_POPC) + popcount(word & mask))
+        if word & mask:
+            poke_i64(bar + B_OR, 1)
+        if mask & ~word:
+            poke_i64(bar + B_AND, 0)
+    arrived = popcount(mask)
+    if operation != 1:
+        waiting = mask
+        for i in range(peek_i64(record + W_SPLITS)):
+            at = split_at(ctx, warp, i)
+            if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
+                waiting |= peek_i64(at + S_MASK)
+        if waiting == peek_i64(record + W_LIVE):
+            arrived += 32 - popcount(waiting)  # lanes that never were, or have exited, do not hold up the barrier
+        add_split(ctx, warp, peek_i32(operands + BAR_PC), mask, AT_BARRIER, number)
+    elif mask == peek_i64(record + W_LIVE):
+        arrived = 32
+    poke_i64(bar + B_ARRIVED, peek_i64(bar + B_ARRIVED) + arrived)
+    return 0
+
+
+@machine_code
+def leave_barrier(ctx: int, warp: int, number: int) -> None:
+    """All lanes of a warp that wait at a barrier go on behind it."""
+    record = warp_at(ctx, warp)
+    i = 0
+    while i < peek_i64(record + W_SPLITS):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
+            pc, mask = peek_i64(at + S_PC), peek_i64(at + S_MASK)
+            remove_split(ctx, warp, i)
+            add_split(ctx, warp, pc + 1, mask, READY, 0)
+            i = 0
+        else:
+            i += 1
