@@ -48,6 +48,9 @@ LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
 GLOBAL_BASE = 0x7000_0000_0000
 
+#: addresses of functions, for calls through pointers: the i-th one's is base + i * stride
+FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
+
 # --- context of one CTA: int64 words -------------------------------------------------------------------------------------------
 _CTX = (
     "CODE POOL COUNTS REGS REG_STRIDE WARPS SPLITS BARS SMEM SMEM_BYTES LOCAL LOCAL_BYTES PARAM PARAM_BYTES ALLOCS ALLOC_COUNT READS "
@@ -115,6 +118,8 @@ S_PC, S_MASK, S_STATE, S_DETAIL, S_TURN = (8 * i for i in range(5))
 READY, AT_BARRIER, AT_COLLECTIVE = range(3)
 #: in the detail of a split: it waits in bar.warp.sync (for the lanes in the low 32 bits)
 SYNC_FLAG = 1 << 40
+#: in the detail of a split: it asks for a service
+SERVICE_FLAG = 1 << 41
 
 # --- a barrier: 8 x int64, 16 a CTA --------------------------------------------------------------------------------------------
 BAR_BYTES, BARRIERS = 64, 16

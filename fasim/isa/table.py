@@ -8,11 +8,11 @@ A row is declared by decorating its semantics:
 
 The signature names destinations, then sources, each with its type. `b8 ... b64` are bits (seen as unsigned), `f32*4` is a vector of four
 registers, `imm` an immediate that becomes part of the instruction (the semantics gets a Python int), `pred` a predicate.
-The names `cc` (the carry flag), `active` (the lanes that execute) and `arch` (an `imm`: the target, e.g. 90) are supplied by the machine and
-not written in PTX.
+The names `cc` (the carry flag), `active` (the lanes that execute) and `arch` (an `imm`: the target, e.g. 90) are supplied by the
+machine and not written in PTX.
 
-A row's name is the mnemonic as PTX writes it. Where one mnemonic takes operands of several shapes, the rarer ones are rows of their own, named
-`mnemonic:shape`; whoever lowers PTX picks them by looking at the operands:
+A row's name is the mnemonic as PTX writes it. Where one mnemonic takes operands of several shapes, the rarer ones are rows of their
+own, named `mnemonic:shape`; whoever lowers PTX picks them by looking at the operands:
 
     mov.b64:pack2, mov.b64:unpack2   the source (pack) or the destination (unpack) is a vector of that many registers
     cvt.s8.s32:d32                   the destination register is wider than the destination type: its width (16, 32 or 64)
@@ -26,10 +26,11 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 BITS_AS = {"b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64"}
 IMPLICIT = frozenset({"cc", "active", "arch"})
+Semantics = TypeVar("Semantics", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ class Row:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def mnemonic(self) -> str:
+        """The name without the operand shape."""
+        return _SHAPE.sub("", self.name)
+
+    @property
     def written_sources(self) -> tuple[Arg, ...]:
         """The source operands that stand in PTX text."""
         return tuple(a for a in self.sources if not a.implicit)
@@ -76,6 +82,7 @@ class Row:
 
 
 ROWS: dict[str, Row] = {}
+_SHAPE = re.compile(r"(?<!:):\w+$")
 _ARG = re.compile(r"^(\w+):(\w+)(?:\*(\d+))?$")
 
 
@@ -98,11 +105,11 @@ def op(
     cases: Sequence[Any] = (),
     min_arch: int = 0,
     **attributes: Any,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Semantics], Semantics]:
     """Declare one row, or several names with the same meaning; `doc` is the PTX ISA anchor."""
     dests, sources = signature.split("=") if "=" in signature else ("", signature)
 
-    def declare(semantics: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(semantics: Semantics) -> Semantics:
         for name in [names] if isinstance(names, str) else names:
             if name in ROWS:
                 raise ValueError(f"instruction {name!r} is declared twice")
@@ -114,4 +121,4 @@ def op(
 
 def nearest(mnemonic: str, count: int = 3) -> list[str]:
     """Known mnemonics closest to one that is not known."""
-    return difflib.get_close_matches(mnemonic, ROWS, n=count, cutoff=0.5)
+    return difflib.get_close_matches(mnemonic, dict.fromkeys(row.mnemonic for row in ROWS.values()), n=count, cutoff=0.5)

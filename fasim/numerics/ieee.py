@@ -85,6 +85,15 @@ def flush(x: Lanes) -> Lanes:
     return bits(where((u & 0x7F800000) == 0, u & 0x80000000, u), "f32")
 
 
+def flush_underflow(x: Lanes, scaled: Lanes) -> Lanes:
+    """`.ftz` on a result, where `scaled` is the same computed 2**48 times larger.
+
+    What counts is the result rounded as if exponents had no lower end: one that only a subnormal grid rounds up to 2**-126 is flushed too.
+    Source: ptxas 13.0 tests for exactly that in cvt.rn.ftz.f32.f64, which is several instructions.
+    """
+    return where(magnitude(scaled) < 2.0**-78, bits(bits(x, "u32") & 0x80000000, "f32"), x)
+
+
 def saturate(x: Lanes) -> Lanes:
     """`.sat`: clamp to [0, 1]; NaN and -0 give +0."""
     return where(x > 0.0, where(x < 1.0, x, 1.0), 0.0)
@@ -162,6 +171,12 @@ def mul(a: Lanes, b: Lanes, rounding: str = "rn") -> Lanes:
         return canonical(where(is_finite(a) & is_finite(b), fma_f64(a, b, zero, rounding), p), a, b)
     exact, rounded = cast(a, "f64") * cast(b, "f64"), cast(p, "f64")
     return canonical(direct(p, exact > rounded, exact < rounded, rounding))
+
+
+def mul_ftz(a: Lanes, b: Lanes, rounding: str = "rn") -> Lanes:
+    """a * b in f32 with `.ftz`."""
+    a, b = flush(a), flush(b)
+    return flush_underflow(mul(a, b, rounding), mul(a * 2.0**48, b, rounding))
 
 
 def fused(a: Lanes, b: Lanes, c: Lanes) -> tuple[Lanes, Lanes, Lanes]:

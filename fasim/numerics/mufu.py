@@ -11,8 +11,8 @@ has in common for all segments, then truncated. sq(r) is a squarer without its l
     sqrt      2 x 64    17  columns from 19  (A << 15) + 0x7fff + (B r << odd) - (C sq << 1)  >> 17
     lg2       64        17  columns from 19  (A << 12) + 0x0345 + B r - (C sq << 1)       >> 2, leaving 36 fraction bits
 
-All arguments and results are float32 bit patterns in arrays of uint32. Subnormal arguments count as zero, subnormal results become
-zero, and every NaN result is 0x7fffffff.
+All arguments and results are float32 bit patterns, in arrays of uint32 or u32 lanes. Subnormal arguments count as zero, subnormal
+results become zero, and every NaN result is 0x7fffffff.
 
 The sweeps hold every fraction of ex2 over [-2, -0.5) and [0.5, 2), rcp over [1, 2), rsqrt and sqrt over [1, 4), lg2 over [0.5, 4),
 and samples of ex2 from all of float32. Not measured: other exponents of rcp, rsqrt and sqrt, which follow by scaling, and of lg2, which
@@ -26,13 +26,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fasim.numerics import mufu_rom
+from fasim.numerics.either import leading_zeros, lookup, u32, u64, where
 
-U32 = NDArray[Any]  # of uint32; numpy's own types lose track of it in `x + 1`
-U64 = NDArray[Any]  # of uint64
+U32 = Any  # an array of uint32, or u32 lanes
+U64 = Any  # an array of uint64, or u64 lanes
 
 NAN = 0x7FFFFFFF
 INF = 0x7F800000
@@ -41,24 +39,6 @@ _SIGN = 0x80000000
 _FRACTION = 0x7FFFFF
 _ONE = 1 << 23
 _LEAST_NORMAL = 0x00800000
-
-
-def _u32(x: U64) -> U32:
-    return x.astype(np.uint32)
-
-
-def _u64(x: U32) -> U64:
-    return x.astype(np.uint64)
-
-
-def _clz(x: U64) -> U64:
-    """Leading zero bits of values below 2**64 and not 0."""
-    count = np.zeros_like(x)
-    for step in (32, 16, 8, 4, 2, 1):
-        empty = (x >> (64 - step)) == 0
-        count = count + np.where(empty, np.uint64(step), np.uint64(0))
-        x = np.where(empty, x << step, x)
-    return count
 
 
 def truncated_square(r: U32, bits: int, column: int) -> U32:
@@ -70,12 +50,12 @@ def truncated_square(r: U32, bits: int, column: int) -> U32:
     for i in range(column // 2 + 1, bits):
         # row i holds the products r[i] r[j], j < i, in column i + j + 1, and r[i] itself in column 2 i
         row = ((r & ((1 << i) - 1)) + (1 << (i - 1))) >> (column - 1 - i)
-        total = total + np.where((r & (1 << i)) != 0, row, np.uint32(0))
+        total = total + where((r & (1 << i)) != 0, row, 0)
     return total
 
 
 def _coefficients(rom: U64, segment: U32) -> tuple[U64, U64, U64]:
-    word = rom[segment]
+    word = lookup(rom, segment)
     return word >> 26, (word >> 10) & 0xFFFF, word & 0x3FF
 
 
@@ -83,7 +63,7 @@ def _terms(rom: U64, set_: U32, fraction: U32, bits: int, column: int) -> tuple[
     """A, B r and C sq(r) for a 23-bit fraction that leaves `bits` bits below the segment number; `set_` counts tables of one binade."""
     a, b, c = _coefficients(rom, (set_ << (23 - bits)) + (fraction >> bits))
     r = fraction & ((1 << bits) - 1)
-    return a, b * _u64(r), c * _u64(truncated_square(r, bits, column))
+    return a, b * u64(r), c * u64(truncated_square(r, bits, column))
 
 
 def ex2_approx_ftz(x: U32) -> U32:
@@ -95,24 +75,24 @@ def ex2_approx_ftz(x: U32) -> U32:
     negative = (x & _SIGN) != 0
     exponent = magnitude >> 23
     # 7.23 fixed point, truncated; 134 and above overflows or underflows whatever the fraction
-    exponent = np.where(exponent > 133, np.uint32(133), exponent)
-    up = np.where(exponent > 127, exponent - 127, np.uint32(0))
-    down = np.where(exponent < 127, 127 - exponent, np.uint32(0))
-    down = np.where(down > 31, np.uint32(31), down)
+    exponent = where(exponent > 133, 133, exponent)
+    up = where(exponent > 127, exponent - 127, 0)
+    down = where(exponent < 127, 127 - exponent, 0)
+    down = where(down > 31, 31, down)
     fixed = (((magnitude & _FRACTION) | _ONE) << up) >> down
     # a negative argument is complemented, not negated, unless its fraction is 0
     fraction = fixed & _FRACTION
     inverted = negative & (fraction != 0)
-    fraction = np.where(inverted, fraction ^ _FRACTION, fraction)
+    fraction = where(inverted, fraction ^ _FRACTION, fraction)
     whole = fixed >> 23
-    result_exponent = np.where(negative, np.where(inverted, 126 - whole, 127 - whole), 127 + whole)
+    result_exponent = where(negative, where(inverted, 126 - whole, 127 - whole), 127 + whole)
 
     a, br, cs = _terms(mufu_rom.EX2, x & 0, fraction, 17, 19)
-    mantissa = _u32(((a << 13) + 0x17E2 + br + cs) >> 15)
+    mantissa = u32(((a << 13) + 0x17E2 + br + cs) >> 15)
     result = (result_exponent << 23) + (mantissa - _ONE)
-    result = np.where(negative & (magnitude > 0x42FC0000), np.uint32(0), result)
-    result = np.where(~negative & (magnitude >= 0x43000000), np.uint32(INF), result)
-    return np.where(magnitude > INF, np.uint32(NAN), result)
+    result = where(negative & (magnitude > 0x42FC0000), 0, result)
+    result = where(~negative & (magnitude >= 0x43000000), INF, result)
+    return where(magnitude > INF, NAN, result)
 
 
 def rcp_approx_ftz(x: U32) -> U32:
@@ -122,20 +102,20 @@ def rcp_approx_ftz(x: U32) -> U32:
     """
     magnitude = x & _MAGNITUDE
     a, br, cs = _terms(mufu_rom.RCP, x & 0, x & _FRACTION, 16, 17)
-    mantissa = _u32(((a << 13) + 0x07E7 - br + cs) >> 15)
+    mantissa = u32(((a << 13) + 0x07E7 - br + cs) >> 15)
     result = ((253 - (magnitude >> 23)) << 23) + (mantissa - _ONE)
-    result = np.where(magnitude > 0x7E800000, np.uint32(0), result)  # above 2**126: subnormal
-    result = np.where(magnitude < _LEAST_NORMAL, np.uint32(INF), result)
+    result = where(magnitude > 0x7E800000, 0, result)  # above 2**126: subnormal
+    result = where(magnitude < _LEAST_NORMAL, INF, result)
     result = result | (x & _SIGN)
-    return np.where(magnitude > INF, np.uint32(NAN), result)
+    return where(magnitude > INF, NAN, result)
 
 
 def _root_special(x: U32, result: U32, zero: int, infinity: int) -> U32:
     """`result`, but `zero` with the sign of x for zeros and subnormals, `infinity` for +inf, NaN for NaN and below zero."""
     magnitude = x & _MAGNITUDE
-    result = np.where(x == INF, np.uint32(infinity), result)
-    result = np.where((x > INF), np.uint32(NAN), result)
-    return np.where(magnitude < _LEAST_NORMAL, (x & _SIGN) | zero, result)
+    result = where(x == INF, infinity, result)
+    result = where((x > INF), NAN, result)
+    return where(magnitude < _LEAST_NORMAL, (x & _SIGN) | zero, result)
 
 
 def rsqrt_approx_ftz(x: U32) -> U32:
@@ -147,9 +127,9 @@ def rsqrt_approx_ftz(x: U32) -> U32:
     fraction = x & _FRACTION
     odd = (exponent & 1) ^ 1  # the bias is odd
     a, br, cs = _terms(mufu_rom.RSQ, odd, fraction, 17, 19)
-    mantissa = _u32(((a << 14) + 0x3FFF - br + (cs << 2)) >> 16)
+    mantissa = u32(((a << 14) + 0x3FFF - br + (cs << 2)) >> 16)
     # the sum would be one ulp low where the result is a power of two
-    mantissa = np.where((odd == 0) & (fraction == 0), np.uint32(1 << 24), mantissa)
+    mantissa = where((odd == 0) & (fraction == 0), 1 << 24, mantissa)
     result = ((190 - ((exponent + 1) >> 1)) << 23) + (mantissa - _ONE)
     return _root_special(x, result, INF, 0)
 
@@ -162,7 +142,7 @@ def sqrt_approx_ftz(x: U32) -> U32:
     exponent = x >> 23
     odd = (exponent & 1) ^ 1  # the bias is odd
     a, br, cs = _terms(mufu_rom.SQRT, odd, x & _FRACTION, 17, 19)
-    mantissa = _u32(((a << 15) + 0x7FFF + (br << _u64(odd)) - (cs << 1)) >> 17)
+    mantissa = u32(((a << 15) + 0x7FFF + (br << u64(odd)) - (cs << 1)) >> 17)
     result = ((63 + ((exponent + 1) >> 1)) << 23) + (mantissa - _ONE)
     return _root_special(x, result, 0, INF)
 
@@ -177,13 +157,13 @@ def lg2_approx_ftz(x: U32) -> U32:
     a, br, cs = _terms(mufu_rom.LG2, x & 0, x & _FRACTION, 17, 19)
     fraction = ((a << 12) + 0x0345 + br - (cs << 1)) >> 2
     # exponent and fraction make one fixed-point number with 36 fraction bits; a negative one is complemented, not negated
-    whole = _u64(np.where(below_one, 127 - exponent, exponent - 127) & 0xFF)
-    magnitude = np.where(below_one, (whole << 36) - 1 - fraction, (whole << 36) + fraction)
-    zeros = _clz(magnitude)
-    mantissa = _u32((magnitude << zeros) >> 40)
-    result = ((154 - _u32(zeros)) << 23) + (mantissa - _ONE)
-    result = np.where(below_one, result | _SIGN, result)
-    result = np.where(x == 127 << 23, np.uint32(0), result)  # 1 has the exact logarithm
-    result = np.where(x == INF, np.uint32(INF), result)
-    result = np.where(x > INF, np.uint32(NAN), result)
-    return np.where((x & _MAGNITUDE) < _LEAST_NORMAL, np.uint32(0xFF800000), result)
+    whole = u64(where(below_one, 127 - exponent, exponent - 127) & 0xFF)
+    magnitude = where(below_one, (whole << 36) - 1 - fraction, (whole << 36) + fraction)
+    zeros = leading_zeros(magnitude)
+    mantissa = u32((magnitude << zeros) >> 40)
+    result = ((154 - u32(zeros)) << 23) + (mantissa - _ONE)
+    result = where(below_one, result | _SIGN, result)
+    result = where(x == 127 << 23, 0, result)  # 1 has the exact logarithm
+    result = where(x == INF, INF, result)
+    result = where(x > INF, NAN, result)
+    return where((x & _MAGNITUDE) < _LEAST_NORMAL, 0xFF800000, result)

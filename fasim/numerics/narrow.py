@@ -124,7 +124,8 @@ def pack(high: Lanes, low: Lanes) -> Lanes:
 # --- arithmetic ----------------------------------------------------------------------------------------------------------------
 
 
-def _canonical(h: Lanes, format_: Format) -> Lanes:
+def canonical(h: Lanes, format_: Format) -> Lanes:
+    """`h` with the one NaN that arithmetic gives."""
     return where(is_nan(h, format_), format_.nan, h)
 
 
@@ -151,10 +152,13 @@ def fma(a: Lanes, b: Lanes, c: Lanes, format_: Format) -> Lanes:
     """a * b + c, rounded once to nearest: through an f32 that is rounded to odd."""
     a, b, c = (widen(x, format_) for x in (a, b, c))
     if format_ is F16:
-        product = a * b  # exact
+        product = a * b  # exact, and far from the limits of f32
         total = product + c
-        error = ieee.sum_error(product, c, total)
-        return narrow(ieee.to_odd(total, error > 0.0, error < 0.0), F16)
+        part = total - product
+        error = (product - (total - part)) + (c - part)
+        u = bits(total, "u32")
+        odd = (u - ((u ^ bits(error, "u32")) >> 31)) | 1
+        return narrow(bits(where(ieee.magnitude(error) > 0.0, odd, u), "f32"), F16)
     return narrow(ieee.to_odd(*ieee.fused(a, b, c)), BF16)
 
 
@@ -171,27 +175,71 @@ def extreme(a: Lanes, b: Lanes, format_: Format, *, largest: bool, nan: bool = F
     nan_a, nan_b = is_nan(a, format_), is_nan(b, format_)
     if nan:
         return where(nan_a | nan_b, format_.nan, chosen)
-    return _canonical(where(nan_a, b, where(nan_b, a, chosen)), format_)
+    return canonical(where(nan_a, b, where(nan_b, a, chosen)), format_)
 
 
 def neg(h: Lanes, format_: Format) -> Lanes:
     """-h."""
-    return _canonical(h ^ format_.sign, format_)
+    return canonical(h ^ format_.sign, format_)
 
 
 def absolute(h: Lanes, format_: Format) -> Lanes:
     """The magnitude of h."""
-    return _canonical(h & 0x7FFF, format_)
+    return canonical(h & 0x7FFF, format_)
 
 
 # --- tf32 ----------------------------------------------------------------------------------------------------------------------
 
 
 def tf32(x: Lanes, rounding: str) -> Lanes:
-    """f32 to tf32 (10 fraction bits, kept in the upper bits of an f32): `rna` (ties away), `rn` or `rz`."""
+    """f32 to tf32 (10 fraction bits, the upper bits of an f32), as u32: `rna` (ties away, infinity and NaN only cut), `rn` or `rz`."""
     u = bits(x, "u32")
     if rounding == "rna":
-        u = u + 0x1000
-    elif rounding == "rn":
+        return where(ieee.is_finite(x), u + 0x1000, u) & 0xFFFFE000
+    if rounding == "rn":
         u = u + 0xFFF + ((u >> 13) & 1)
     return where(x != x, const(0x7FFFFFFF, like=u), u & 0xFFFFE000)
+
+
+# --- fp8 -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fp8:
+    """An 8-bit format by its fraction bits, exponent bias and largest finite pattern; NaN is 0x7f."""
+
+    fraction_bits: int
+    bias: int
+    largest: int
+
+
+E4M3 = Fp8(3, 7, 0x7E)
+E5M2 = Fp8(2, 15, 0x7B)
+
+
+def to_fp8(x: Lanes, format_: Fp8) -> Lanes:
+    """f32 to fp8 to nearest even, too large values and infinities to the largest finite one."""
+    u = bits(x, "u32")
+    magnitude, drop = u & 0x7FFFFFFF, 23 - format_.fraction_bits
+    normal = ((magnitude + ((1 << (drop - 1)) - 1) + ((magnitude >> drop) & 1)) >> drop) - ((127 - format_.bias) << format_.fraction_bits)
+    # adding this power of two leaves the multiples of the least subnormal in the last bits
+    shifter = 2.0 ** (23 + 1 - format_.bias - format_.fraction_bits)
+    subnormal = bits(bits(magnitude, "f32") + shifter, "u32") & 0xFF
+    code = where(bits(magnitude, "f32") < 2.0 ** (1 - format_.bias), subnormal, normal)
+    code = where(code > format_.largest, format_.largest, code)
+    return where(x != x, 0x7F, code | ((u >> 24) & 0x80))
+
+
+def fp8_relu(code: Lanes) -> Lanes:
+    """`.relu` on fp8."""
+    return where(code >= 0x80, 0, code)
+
+
+def from_fp8(code: Lanes, format_: Fp8) -> Lanes:
+    """fp8 (u16 lanes, below 256) to f16, exactly; NaN canonical."""
+    magnitude, sign = code & 0x7F, (code & 0x80) << 8
+    if format_ is E5M2:
+        return where(magnitude > 0x7C, F16.nan, (magnitude << 8) | sign)
+    # the fields fit those of f16, whose bias is larger by 8
+    scaled = cast(cast(bits(magnitude << 7, "f16"), "f32") * 256.0, "f16")
+    return where(magnitude == 0x7F, F16.nan, bits(scaled, "u16") | sign)

@@ -40,7 +40,8 @@ from fasim.ptx.tree import (
     Variable,
 )
 
-_MNEMONIC = r"[A-Za-z]\w*(?:(?:\.|::)\w+)*"
+# ptxas takes white space before a modifier: `ld.global.v4 .f32`.
+_MNEMONIC = r"[A-Za-z]\w*(?:(?:\.|::|\s+\.(?=[A-Za-z]))\w+)*"
 _INSTRUCTION = re.compile(rf"\s*((?:@\s*(!?)\s*([%\w$]+)\s+)?({_MNEMONIC})(?=[\s;({{\[])(?!\s*:)([^;\"]*);)")
 _HEAD = re.compile(rf"\s*(?:@\s*(!?)\s*([%\w$]+)\s+)?({_MNEMONIC})(?=[\s;({{\[]|\Z)")
 _LOC = re.compile(
@@ -64,7 +65,7 @@ class BodyParser:
         self._blocks = 0
         self._loc: SourceLoc | None = None
         self._locs: dict[tuple[int, int, int], SourceLoc] = {}
-        self._mnemonics: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._mnemonics: dict[str, tuple[str, str, tuple[str, ...]]] = {}
         self._branches: list[tuple[Instruction, int]] = []
 
     def add_parameters(self, parameters: list[tuple[Variable | RegDecl, int]]) -> None:
@@ -120,10 +121,12 @@ class BodyParser:
         offset = match.start(1)
         parts = self._mnemonics.get(mnemonic)
         if parts is None:
-            opcode, *modifiers = mnemonic.split(".")
-            parts = self._mnemonics[mnemonic] = (opcode, tuple(modifiers))
+            plain = "".join(mnemonic.split())
+            opcode, *rest = plain.split(".")
+            parts = self._mnemonics[mnemonic] = (plain, opcode, tuple(rest))
+        plain, opcode, modifiers = parts
         operands: tuple[Operand, ...] = ()
-        if parts[0] == "call":
+        if opcode == "call":
             cursor = Cursor(self.source, match.start(5))
             operands = (parse_call(cursor, scope),)
             cursor.expect(";", "or ',' after the call's operand")
@@ -134,9 +137,9 @@ class BodyParser:
         shown = self.source.text[offset : match.end(1)]
         if "\n" in shown:
             shown = " ".join(whole.split())
-        instruction = Instruction(mnemonic, parts[0], parts[1], operands, guard, line, column, shown, self._loc)
+        instruction = Instruction(plain, opcode, modifiers, operands, guard, line, column, shown, self._loc)
         self.statements.append(instruction)
-        if parts[0] in ("bra", "brx"):
+        if opcode in ("bra", "brx"):
             self._branches.append((instruction, offset))
 
     def _operands(self, text: str, offset: int) -> tuple[Operand, ...]:

@@ -27,10 +27,7 @@ class Relocation:
 
     offset_bytes: int
     size_bytes: int
-    symbol: str
-    addend: int
-    generic: bool
-    mask: int | None
+    address: AddressOf
 
 
 def parse_initializer(
@@ -143,10 +140,7 @@ def initial_bytes(variable: Variable) -> tuple[bytes, list[Relocation]]:
     for item in variable.initializer or ():
         end = item.offset_bytes + item.size_bytes
         if isinstance(item.value, AddressOf):
-            address = item.value
-            relocations.append(
-                Relocation(item.offset_bytes, item.size_bytes, address.symbol, address.addend, address.generic, address.mask)
-            )
+            relocations.append(Relocation(item.offset_bytes, item.size_bytes, item.value))
         elif isinstance(item.value, Immediate):
             data[item.offset_bytes : end] = (item.value.value & ((1 << 64) - 1)).to_bytes(8, "little")[: item.size_bytes]
         else:

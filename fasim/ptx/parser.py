@@ -24,7 +24,8 @@ from fasim.ptx.tree import Directive, Function, Module, Pragma, Variable
 
 _VERSION = re.compile(r"\s*(\d+)\.(\d+)(?=\s)")
 _TARGET = re.compile(r"\s*([\w]+(?:\s*,\s*\w+)*)")
-_DEBUG_ITEM = re.compile(r"([\w$]+)\s*:|\.b8\s+([0-9a-fA-FxX]+(?:\s*,\s*[0-9a-fA-FxX]+)*)|\"([^\"]*)\"")
+_BYTE = r"(?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0[0-7]*)(?!\w)"
+_DEBUG_ITEM = re.compile(rf"([\w$]+)\s*:|\.b8\s+({_BYTE}(?:\s*,\s*{_BYTE})*)|\"([^\"]*)\"", re.ASCII)
 
 
 def parse(text: str, path: str = "<ptx>") -> Module:
@@ -32,7 +33,11 @@ def parse(text: str, path: str = "<ptx>") -> Module:
 
     Raises: PtxError with path, line and column; NotModelled for the few valid forms that fasim does not read.
     """
-    return _ModuleParser(Source(text, path)).parse()
+    parser = _ModuleParser(Source(text, path))
+    try:
+        return parser.parse()
+    except RecursionError:
+        raise parser.source.error(parser.cursor.token.offset, "constants, vectors or braces are nested too deeply here") from None
 
 
 class _ModuleParser:
@@ -102,11 +107,11 @@ class _ModuleParser:
             self._section()
         else:
             cursor.next()
-            self._plain(name)
+            self._plain(name, token.offset)
 
-    def _plain(self, name: str) -> None:
+    def _plain(self, name: str, offset: int) -> None:
         cursor = self.cursor
-        line = self.source.position(cursor.token.offset)[0]
+        line = self.source.position(offset)[0]
         if name == ".address_size":
             self.address_size = cursor.expect_int("32 or 64")
         elif name == ".file":
@@ -130,7 +135,7 @@ class _ModuleParser:
             for _ in range(3):
                 cursor.expect_int("a number after .loc")
         else:
-            self.source.fail(cursor.token.offset, f"{name!r} does not begin a module directive; expected .entry, .func, .global, ...")
+            self.source.fail(offset, f"{name!r} does not begin a module directive; expected .entry, .func, .global, ...")
 
     def _linked(self) -> None:
         """A variable or function, after its linkage if it has one."""

@@ -53,8 +53,6 @@ class Scope:
             before = self._declared_at[f"{numbered[0].text_name}<>"]
         if before is not None:
             self.source.fail(offset, f"{what} {name!r} is declared twice: first on line {self.source.position(before)[0]}")
-        if name in SPECIAL_REGISTERS or name in SPECIAL_VECTORS:
-            self.source.fail(offset, f"{name!r} is a special register and cannot be declared")
         self._declared_at[name] = offset
         self.cache.clear()
 

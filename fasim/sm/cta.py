@@ -17,6 +17,7 @@ from fasim.isa.machine import (
     C_BLOCK_X,
     C_BLOCK_Y,
     C_CALL_DEPTH,
+    C_CLOCK,
     C_CODE,
     C_CTA,
     C_CTA_END,
@@ -103,6 +104,7 @@ def special_value(ctx: int, which: int, warp: int, lane: int) -> int:
 def start_cta(ctx: int, entry_pc: int) -> None:
     """Fresh registers, memory, barriers and warps for the CTA that C_CTA names."""
     warps, threads = peek_i64(ctx + C_WARP_COUNT), peek_i64(ctx + C_THREADS)
+    poke_i64(ctx + C_CLOCK, 0)
     fill_bytes(peek_i64(ctx + C_SMEM), FRESH_BYTE, peek_i64(ctx + C_SMEM_BYTES))
     fill_bytes(peek_i64(ctx + C_LOCAL), FRESH_BYTE, peek_i64(ctx + C_LOCAL_BYTES) * 32 * warps)
     fill_bytes(peek_i64(ctx + C_BARS), 0, BAR_BYTES * BARRIERS)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-_HEAD = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<severity>catastrophic error|error|warning|remark|note)(?: #(?P<number>\d+)-D)?: (?P<text>.*)$")
+_HEAD = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<severity>catastrophic error|error|warning|remark|note)"
+    r"(?: #(?P<number>\d+)-D)?: (?P<text>.*)$"
+)
 _BACKTRACE = re.compile(r'at line (\d+)(?: of "?([^"\n]+?)"?)?$', re.MULTILINE)
-_TRAILER = re.compile(r"^(\d+ (catastrophic )?errors? .*detected in the compilation of .*|Compilation terminated\.|Remark: The warnings can be suppressed.*)$")
+_TRAILER = re.compile(
+    r"^(\d+ (catastrophic )?errors? .*detected in the compilation of .*|Compilation terminated\."
+    r"|Remark: The warnings can be suppressed.*)$"
+)
 # declared but never referenced; macro redefined
 _UNREFERENCED, _REDEFINED = "177", "47"
 
@@ -54,7 +61,7 @@ def _diagnostic(block: list[str]) -> Diagnostic:
     head = _HEAD.match(block[0])
     assert head is not None
     column = -1
-    for above, line in zip(block[1:], block[2:]):
+    for above, line in pairwise(block[1:]):
         if line.strip() == "^" and above.startswith("  "):
             column = line.index("^") - 2
             break

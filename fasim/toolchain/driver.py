@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from fasim.errors import CompileError, UsageError
 from fasim.toolchain import nvrtc
@@ -27,7 +26,7 @@ _BUILT_IN_STD = frozenset({"move", "forward", "initializer_list", "numeric_limit
 _NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*define(?:\\\n|[^\n])*", re.MULTILINE | re.DOTALL)
 # NVIDIA's headers that want long long for int64_t
 _FIXED_INT64 = re.compile(r"#\s*include\s*[<\"](cuda/|cub/|thrust/|cooperative_groups|cuda_pipeline|cuda_awbarrier|cutlass|cute)")
-_NAME_MAP = re.compile(r"^__nv_name_map\((\d+)\): error", re.MULTILINE)
+_NAME_MAP = re.compile(r"^__nv_name_map\(\d+\): error.*\n\s*#pragma nv_mangled_name (.*)$", re.MULTILINE)
 # options of nvcc that have no meaning for NVRTC, which takes what they allow
 _NVCC_ONLY = re.compile(
     r"-O[0-3]|--?(expt-)?(relaxed-constexpr|extended-lambda)|-m64|--?keep|--?(cudart|ccbin|Xcompiler|compiler-options|x|code)([= ].*)?|-g"
@@ -112,8 +111,7 @@ class _Compilation:
 
     def drop_failed_expressions(self, log: str, keep: str) -> bool:
         """Drop the launched instantiations that do not compile outside their function; the caller's own stays."""
-        numbers = {int(number) - 2 for number in _NAME_MAP.findall(log)}
-        failed = {self.expressions[i] for i in numbers if 0 <= i < len(self.expressions)} - {keep}
+        failed = {expression.strip() for expression in _NAME_MAP.findall(log)} & set(self.expressions) - {keep}
         self.expressions = [expression for expression in self.expressions if expression not in failed]
         return bool(failed)
 
@@ -144,7 +142,13 @@ class _Compilation:
     def options(self) -> list[str]:
         request = self.request
         given = [option for option in request.options if not _NVCC_ONLY.fullmatch(option)]
-        options = [f"--gpu-architecture={request.arch}", "--ptxas-options=-v", "--device-int128", f"-include={PRE_INCLUDE}", "-fmax-errors=1000"]
+        options = [
+            f"--gpu-architecture={request.arch}",
+            "--ptxas-options=-v",
+            "--device-int128",
+            f"-include={PRE_INCLUDE}",
+            "-fmax-errors=1000",
+        ]
         if not any(_STD_OPTION.fullmatch(option) for option in given):
             options.append("--std=c++17")
         if request.lineinfo and not {"-G", "--device-debug", "-lineinfo", "--generate-line-info"} & set(given):
@@ -152,7 +156,12 @@ class _Compilation:
         if self.host.default_device and not self.user_default_device:
             options.append("-default-device")
         options += [f"-D{name}={value}" for name, value in request.defines]
-        directories = [*request.include_dirs, *{path.parent: None for path in self.host.headers}, INCLUDE_DIRECTORY, *cuda_include_directories()]
+        directories = [
+            *request.include_dirs,
+            *{path.parent: None for path in self.host.headers},
+            INCLUDE_DIRECTORY,
+            *cuda_include_directories(),
+        ]
         options += [f"-I{directory}" for directory in directories]
         return [*options, *given]
 
@@ -187,7 +196,7 @@ class _Compilation:
             changed = self.host.respond(errors)
             if not changed:
                 changed = self.drop_failed_expressions(output.log, keep)
-            if not changed and self.uses_std is None and _lacks_std(errors):
+            if not changed and self.uses_std is None and self.lacks_std(errors):
                 self.uses_std = changed = True
             if not changed and first_failure is None and "long" in output.log:
                 # the other reading of int64_t; if that fails as well, the first reading's messages stand
@@ -196,6 +205,12 @@ class _Compilation:
                 break
             output = self.compile_once()
         raise self.failure(first_failure or output)
+
+    def lacks_std(self, errors: list[Diagnostic]) -> bool:
+        """Whether errors may come from a part of the standard library that was left out."""
+        texts = [self.request.text, *self.host.header_texts.values()]
+        using = any(re.search(r"\busing\s+namespace\s+std\b", text) for text in texts)
+        return any('namespace "std"' in error.text or (using and "is undefined" in error.text) for error in errors)
 
     def failure(self, output: nvrtc.NvrtcOutput) -> CompileError | UsageError:
         """The error to raise for a compilation that no setting aside can save."""
@@ -207,24 +222,27 @@ class _Compilation:
         if unbalanced and any("host" in d.text or "<<<" in d.block for d in errors):
             file = unbalanced[0]
             return UsageError(
-                f"{file.name}({file.unbalanced_line}): the braces of this file do not match, so its host code cannot be told from its device code. "
+                f"{file.name}({file.unbalanced_line}): the braces of this file do not match, "
+                f"so its host code cannot be told from its device code. "
                 f"Put the host code between `#ifndef __CUDACC_RTC__` and `#endif`.\n{log}"
             )
         if hint := _missing_header(errors):
             return CompileError(f"{log}\n{hint}")
+        if _NAME_MAP.search(log):
+            return CompileError(f"{self.request.name}: the entry {self.request.entry!r} cannot be instantiated:\n{log}")
         blocks = [d.block for d in host.explanations("\n".join(d.block for d in errors))]
         blocks += [d.block for d in [*errors, *user_warnings(log, own, host.any_set_aside())]]
         blocks += host.missing_marks(log)
-        return CompileError("\n\n".join(dict.fromkeys(blocks)) if blocks else log)
+        if not errors:
+            # a message of ptxas, which has no place in the source
+            blocks.insert(0, log)
+        return CompileError("\n\n".join(dict.fromkeys(blocks)))
 
 
 def _light_names() -> frozenset[str]:
     text = "".join((INCLUDE_DIRECTORY / name).read_text() for name in _LIGHT_HEADERS)
-    return _BUILT_IN_STD | frozenset(re.findall(r"using ::(\w+);", text)) | frozenset(re.findall(r"(?:class|struct|>) (\w+);", text))
-
-
-def _lacks_std(errors: list[Diagnostic]) -> bool:
-    return any('namespace "std"' in error.text or "is undefined" in error.text for error in errors)
+    host_types = re.findall(r"(?:class|struct|>) (\w+);|FASIM_HOST_TYPE\((\w+)", text)
+    return _BUILT_IN_STD | frozenset(re.findall(r"using ::(\w+);", text)) | frozenset(name for pair in host_types for name in pair)
 
 
 def _missing_header(errors: list[Diagnostic]) -> str:
@@ -234,5 +252,5 @@ def _missing_header(errors: list[Diagnostic]) -> str:
             name = match[1]
             if name.startswith("curand"):
                 return f"note: {name} comes with the cuRAND wheel: pip install nvidia-curand"
-            return f"note: {name} is in none of the include directories; give its directory with include_dirs, e.g. {Path(error.file).parent}"
+            return f"note: {name} is in none of the include directories; name its directory in include_dirs"
     return ""

@@ -11,10 +11,12 @@ from fasim.toolchain.cpplex import Lexed, Token, expand_unbalanced, lex, macro_w
 DEVICE_MARKS = frozenset({"__global__", "__device__", "__constant__", "__shared__", "__managed__"})
 _CONSTANT_MARKS = frozenset({"constexpr", "consteval", "constinit"})
 _CLASS_WORDS = frozenset({"class", "struct", "union", "enum"})
-_ATTRIBUTE_WORDS = frozenset({"__align__", "alignas", "__attribute__", "__launch_bounds__", "__declspec", "noexcept", "decltype", "explicit", "requires"})
+_ATTRIBUTE_WORDS = frozenset(
+    {"__align__", "alignas", "__attribute__", "__launch_bounds__", "__declspec", "noexcept", "decltype", "explicit", "requires"}
+)
 _NOT_A_DECLARATOR = frozenset({"typedef", "using", "static_assert", "asm", "friend", "namespace", "concept"})
 # words of the CUDA and CCCL headers that mark device code; their definitions are not read
-_DEVICE_MACRO = re.compile(r"\w*(DEVICE|KERNEL|GLOBAL|FORCEINLINE|_API)\w*|__(device|host_device|kernel)\w*")
+_DEVICE_MACRO = re.compile(r"(_CCCL|CUB|THRUST|_CG|_LIBCUDACXX)_\w*(API|DEVICE|QUALIFIER|FORCEINLINE|KERNEL)\w*")
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _CLOSE = frozenset(_OPEN.values())
 
@@ -66,6 +68,11 @@ class Unit:
     def is_constant(self) -> bool:
         """Whether the declaration can be used in constant expressions, so that device code may need it."""
         return bool(self.words & _CONSTANT_MARKS)
+
+    @property
+    def is_data_member(self) -> bool:
+        """Whether the declaration adds to the layout of a class."""
+        return self.in_class and self.kind == "other" and not self.words & _NOT_A_DECLARATOR
 
     @property
     def is_template(self) -> bool:
@@ -209,7 +216,7 @@ class _Parser:
                     continue
                 previous = tokens[i - 1] if i > first else None
                 leading = [t.text for t in tokens[first:i]]
-                if leading[:1] == ["namespace"] or leading[:2] == ["inline", "namespace"] or (leading[:1] == ["extern"] and len(leading) == 2):
+                if "namespace" in leading[:2] or (leading[:1] == ["extern"] and len(leading) == 2):
                     inner = "".join(leading[leading.index("namespace") + 1 :]) if "namespace" in leading else ""
                     anonymous = "namespace" in leading and not inner
                     head_end = i
@@ -226,7 +233,8 @@ class _Parser:
                     break
                 if class_at >= 0:
                     kind, is_definition, head_end = "class", True, i
-                    name = next((t.text for t in tokens[class_at + 1 : i] if t.kind == "word" and t.text not in _CLASS_WORDS | _ATTRIBUTE_WORDS), "")
+                    not_names = _CLASS_WORDS | _ATTRIBUTE_WORDS
+                    name = next((t.text for t in tokens[class_at + 1 : i] if t.kind == "word" and t.text not in not_names), "")
                     specialises = "<" in (t.text for t in tokens[class_at + 1 : i])
                     if tokens[class_at].text != "enum":
                         children = self.scope(i + 1, close, (*path, name), True)
@@ -288,7 +296,12 @@ def obvious_host_code(units: list[Unit], device_names: frozenset[str]) -> list[U
     return [
         unit
         for unit in flatten(units)
-        if unit.kind == "function" and not unit.in_class and not unit.is_device and not unit.is_constant and unit.name not in device_names
+        if unit.kind == "function"
+        and not unit.in_class
+        and not unit.is_device
+        and not unit.is_constant
+        and unit.name not in device_names
+        and (unit.is_definition or "const" not in unit.words)  # `const int n(3);` looks like a declaration of a function
     ]
 
 

@@ -16,8 +16,23 @@ _BUILTIN_TYPES = {
     "o": "unsigned __int128", "f": "float", "d": "double", "e": "long double", "g": "__float128", "z": "...",
 }  # fmt: skip
 _LONG_TYPES = {"Dn": "std::nullptr_t", "Di": "char32_t", "Ds": "char16_t", "Du": "char8_t", "Da": "auto", "Dh": "_Float16"}
-_STD_NAMES = {"St": "std", "Sa": "std::allocator", "Sb": "std::basic_string", "Ss": "std::string", "Si": "std::istream", "So": "std::ostream"}
-_LITERAL_SUFFIXES = {"int": "", "bool": "", "unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll", "unsigned long long": "ull"}
+_STD_NAMES = {
+    "St": "std",
+    "Sa": "std::allocator",
+    "Sb": "std::basic_string",
+    "Ss": "std::string",
+    "Si": "std::istream",
+    "So": "std::ostream",
+}
+_LITERAL_SUFFIXES = {
+    "int": "",
+    "bool": "",
+    "unsigned int": "u",
+    "long": "l",
+    "unsigned long": "ul",
+    "long long": "ll",
+    "unsigned long long": "ull",
+}
 _OPERATORS = {
     "cl": "operator()", "pl": "operator+", "mi": "operator-", "ml": "operator*", "dv": "operator/", "ix": "operator[]", "aS": "operator=",
     "eq": "operator==", "ne": "operator!=", "lt": "operator<", "gt": "operator>", "ls": "operator<<", "rs": "operator>>",
@@ -76,7 +91,7 @@ class _Demangler:
             name = _OPERATORS[code]
         elif code in ("C1", "C2", "C3", "D0", "D1", "D2"):
             self.position += 2
-            name = "~" if code[0] == "D" else "(constructor)"
+            name = "~" if code[0] == "D" else ""
         else:
             raise _Unreadable
         while self.take("B"):
@@ -136,6 +151,9 @@ class _Demangler:
                 path = self.template_param()
             else:
                 name = self.unqualified()
+                if name in ("", "~"):
+                    # constructors and destructors carry the name of their class
+                    name += _without_arguments(path).split("::")[-1]
                 path = f"{path}::{name}" if path else name
             if not self.peek("E"):
                 self.remember(path)
@@ -227,10 +245,16 @@ def plain_name(mangled: str) -> str:
         return mangled
 
 
+def _decimal(match: re.Match[str]) -> str:
+    digits = match[1]
+    octal = digits.startswith("0") and digits.isdigit() and digits != "0"
+    return str(int(digits, 8 if octal else 0))
+
+
 def _normalised(name: str) -> str:
     """A spelling that does not depend on spaces, on suffixes of integers and on the way a type's words are ordered."""
     name = re.sub(r"\(anonymous\)::|\(anonymous namespace\)::", "", name)
-    name = re.sub(r"(?<![\w.])((?:0[xX][0-9a-fA-F]+|\d+))[uUlL]*(?![\w.])", lambda m: str(int(m[1], 0)) if not re.fullmatch(r"0\d+", m[1]) else m[1], name)
+    name = re.sub(r"(?<![\w.])((?:0[xX][0-9a-fA-F]+|\d+))[uUlL]*(?![\w.])", _decimal, name)
     name = re.sub(r"\bunsigned\b(?!\s+(?:int|char|short|long|__int128))", "unsigned int", name)
     name = re.sub(r"\blong int\b", "long", name)
     return re.sub(r"\s*([<>,*&():])\s*", r"\1", " ".join(name.split())).lstrip(":")

@@ -10,6 +10,7 @@ from pathlib import Path
 from fasim.toolchain.cpplex import Lexed, lex
 from fasim.toolchain.diagnostics import Diagnostic
 from fasim.toolchain.hostcode import UnbalancedBraces, Unit, blank, declarations, device_function_names, flatten, obvious_host_code
+from fasim.toolchain.names import plain_name
 
 # fragments of NVRTC's messages about entities that nvcc would compile for the host
 _HOST_FUNCTION = "is considered a host function"
@@ -17,6 +18,8 @@ _EXPLICIT_HOST = "explicitly marked as a __host__ function"
 _HOST_VARIABLE = "namespace scope variable without memory space annotations"
 _HOST_MEMBER = "class static data member"
 _HOST_LAMBDA = "execution space for the lambda closure"
+_UNMARKED = "it has neither __device__ nor __global__, so kernels cannot call it"
+_HOST_MARKS = (_HOST_FUNCTION, _HOST_VARIABLE, _HOST_MEMBER, _HOST_LAMBDA)
 
 
 class SourceFile:
@@ -132,6 +135,10 @@ class HostCode:
         changed = False
         for error in errors:
             known = len(self.headers)
+            if self.file_of(error.file) is None and any(mark in error.text for mark in _HOST_MARKS):
+                # a header of the toolkit that declares host functions, such as cuda.h
+                changed |= self.treat_rest_as_device()
+                continue
             places = [(file, line, column) for name, line, column in error.places() if (file := self.file_of(name))]
             changed |= len(self.headers) != known and any(file.whole for file in self.headers.values())
             for file, line, column in places:
@@ -143,18 +150,35 @@ class HostCode:
 
     def _respond_at(self, file: SourceFile, chain: list[Unit], error: Diagnostic) -> bool:
         innermost = chain[-1]
-        marks_only = any(fragment in error.text for fragment in (_HOST_FUNCTION, _HOST_VARIABLE, _HOST_MEMBER, _HOST_LAMBDA))
+        marks_only = any(mark in error.text for mark in _HOST_MARKS)
         constant = innermost.is_constant or (_HOST_LAMBDA in error.text and innermost.is_device)
         if marks_only and (innermost.in_class or constant or innermost.is_device):
-            changed = not self.default_device
-            self.default_device = True
-            return changed
+            return self.treat_rest_as_device()
         for unit in reversed(chain):
             if unit.kind == "scope" or unit.is_device or unit.specialises:
                 return False
+            if unit.is_data_member:
+                # without it the class would have another layout
+                continue
             file.set_aside(unit, error)
             return True
         return False
+
+    def treat_rest_as_device(self) -> bool:
+        """Let NVRTC take unmarked code, which constexpr functions and classes shared with the host are.
+
+        Unmarked member functions lose their bodies: they are host code, so that a kernel which calls one must not compile.
+        Returns: whether this is new.
+        """
+        changed = not self.default_device
+        self.default_device = True
+        for file in self.files():
+            known = {id(unit) for unit in file.bodies + file.whole}
+            for unit in flatten(file.units):
+                if unit.in_class and unit.body >= 0 and not (unit.is_device or unit.is_constant or id(unit) in known):
+                    file.bodies.append(unit)
+                    changed = True
+        return changed
 
     def explanations(self, log: str) -> list[Diagnostic]:
         """Messages because of which declarations were set aside that the log now misses."""
@@ -168,12 +192,14 @@ class HostCode:
 
     def missing_marks(self, log: str) -> list[str]:
         """A sentence for every function without a device mark that the log says is missing."""
+        missing = set(re.findall(r'identifier "(\w+)" is undefined', log))
+        missing |= {plain_name(name).split("<")[0].split("::")[-1] for name in re.findall(r"Unresolved extern function '(\w+)'", log)}
         found = []
         for file in self.files():
-            for unit in file.whole:
-                if unit.kind == "function" and id(unit) not in file.reasons and re.search(rf'identifier "{re.escape(unit.name)}" is undefined', log):
+            for unit in file.whole + file.bodies:
+                if unit.kind == "function" and unit.name in missing:
                     place = f"{file.name}({file.line_of(unit.start)})"
-                    found.append(f'{place}: note: "{unit.name}" is host code: it has neither __device__ nor __global__, so kernels cannot call it')
+                    found.append(f'{place}: note: "{unit.name}" is host code: {_UNMARKED}')
         return list(dict.fromkeys(found))
 
     def kernel_templates(self) -> list[Unit]:

@@ -20,6 +20,8 @@ from fasim.isa.machine import (
     AT_POOL,
     E_BAD_TARGET,
     E_CALL_DEPTH,
+    FUNCTION_BASE,
+    FUNCTION_STRIDE,
     READY,
 )
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
@@ -43,8 +45,6 @@ from fasim.warp.splits import add_split
     K_ARGUMENTS,
 ) = (4 * i for i in range(11))
 MAX_DEPTH = 256
-FUNCTION_STRIDE = 16
-FUNCTION_BASE = 0x1000
 
 
 @machine_code
@@ -112,7 +112,11 @@ def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int)
                 note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, address)
                 failed = 1
                 continue
-            target = peek_i64(functions + 8 + 16 * index)
+            target = peek_i64(functions + 8 + 8 * index)
+            if target < 0:
+                note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, address)
+                failed = 1
+                continue
         slot = 8 * (warp * 32 + lane)
         depth = peek_i64(depths + slot)
         frame = peek_u32(registers + frame_row + 4 * lane)

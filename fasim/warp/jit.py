@@ -10,13 +10,14 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+import numba
 from llvmlite import ir
 
 import fasim
 from fasim.isa.table import ROWS, Arg, Row
 from fasim.numerics.lanes import Lanes, width
 from fasim.numerics.lanes.llvm_backend import I32, PTR, LlvmBackend, vector
-from fasim.toolchain.cache import cached
+from fasim.toolchain.cache import cache_dir, cached
 from fasim.warp.handlers import HandlerKey, apply
 
 # 32-lane vectors are the unit of work: without this LLVM halves them on processors that prefer 256-bit registers
@@ -108,6 +109,13 @@ def source_digest() -> str:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     digest.update(f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
     return digest.hexdigest()[:32]
+
+
+def configure_numba_cache() -> None:
+    """Keep numba's compiled functions under a name that changes with any of our sources: it looks at one file only."""
+    folder = cache_dir() / "numba" / source_digest()
+    folder.mkdir(parents=True, exist_ok=True)
+    numba.config.CACHE_DIR = str(folder)
 
 
 class Engine:

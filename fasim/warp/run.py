@@ -32,6 +32,7 @@ from fasim.isa.machine import (
     DONE,
     E_BAD_TARGET,
     E_TRAP,
+    ERR_LANES,
     ERR_PC,
     ERR_WARP,
     EXIT,
@@ -47,6 +48,7 @@ from fasim.isa.machine import (
     S_MASK,
     S_PC,
     SERVICE,
+    SERVICE_FLAG,
     STMATRIX,
     STORE,
     TRAP,
@@ -292,11 +294,11 @@ def run_warp(ctx: int, warp: int) -> int:
                 status = YIELDED
                 break
             elif kind == SERVICE:
-                add_split(ctx, warp, pc, mask, READY, 0)
+                add_split(ctx, warp, pc, mask, READY, SERVICE_FLAG)
                 error = peek_i64(ctx + C_ERROR)
                 poke_i64(error + ERR_PC, pc)
                 poke_i64(error + ERR_WARP, warp)
-                poke_i64(error + 24, execute)
+                poke_i64(error + ERR_LANES, execute)
                 status = NEEDS_SERVICE
                 break
             elif kind == TRAP:

@@ -146,7 +146,9 @@ UNARY = {
 }
 TREES = st.recursive(
     LITERALS,
-    lambda inner: st.builds(combine, OPERATORS, inner, inner) | st.builds(lambda name, tree: UNARY[name](tree), st.sampled_from("-~!su"), inner),
+    lambda inner: (
+        st.builds(combine, OPERATORS, inner, inner) | st.builds(lambda name, tree: UNARY[name](tree), st.sampled_from("-~!su"), inner)
+    ),
     max_leaves=12,
 )
 

@@ -7,6 +7,7 @@ import pytest
 from fasim.errors import PtxError
 from fasim.ptx.initializer import Relocation, initial_bytes
 from fasim.ptx.parser import parse
+from fasim.ptx.tree import AddressOf
 
 from .samples import DATA, module
 
@@ -53,13 +54,13 @@ def test_bytes(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x = g;", Relocation(0, 8, "g", 0, False, None)),
-        ("x = g+8;", Relocation(0, 8, "g", 8, False, None)),
-        ("x = g+-4;", Relocation(0, 8, "g", -4, False, None)),
-        ("x = generic(g);", Relocation(0, 8, "g", 0, True, None)),
-        ("x = generic(g)+16;", Relocation(0, 8, "g", 16, True, None)),
-        ("x = f;", Relocation(0, 8, "f", 0, False, None)),
-        ("x[2] = {5, f};", Relocation(8, 8, "f", 0, False, None)),
+        ("x = g;", Relocation(0, 8, AddressOf("g", 0, False, None))),
+        ("x = g+8;", Relocation(0, 8, AddressOf("g", 8, False, None))),
+        ("x = g+-4;", Relocation(0, 8, AddressOf("g", -4, False, None))),
+        ("x = generic(g);", Relocation(0, 8, AddressOf("g", 0, True, None))),
+        ("x = generic(g)+16;", Relocation(0, 8, AddressOf("g", 16, True, None))),
+        ("x = f;", Relocation(0, 8, AddressOf("f", 0, False, None))),
+        ("x[2] = {5, f};", Relocation(8, 8, AddressOf("f", 0, False, None))),
     ],
 )
 def test_addresses(text: str, expected: Relocation) -> None:
@@ -73,9 +74,9 @@ def test_masked_addresses_give_one_byte_each() -> None:
     text = ".global .u32 g; .global .u8 x[8] = {0xff(g), 0xff00(generic(g)), 0xff0000(g+4), 7};"
     data, relocations = initial_bytes(module(text).variables["x"])
     assert relocations == [
-        Relocation(0, 1, "g", 0, False, 0xFF),
-        Relocation(1, 1, "g", 0, True, 0xFF00),
-        Relocation(2, 1, "g", 4, False, 0xFF0000),
+        Relocation(0, 1, AddressOf("g", 0, False, 0xFF)),
+        Relocation(1, 1, AddressOf("g", 0, True, 0xFF00)),
+        Relocation(2, 1, AddressOf("g", 4, False, 0xFF0000)),
     ]
     assert data.hex() == "0000000700000000"
 
@@ -114,7 +115,7 @@ def test_compiled_tables_and_pointers() -> None:
     table, _ = initial_bytes(variables["table"])
     assert table.hex() == "0000803f" "00002040" "000040c0" "00000000" "6042a20d" + "00" * 12
     _, pointers = initial_bytes(variables["pointers"])
-    assert pointers == [Relocation(0, 8, "grid", 24, True, None), Relocation(16, 8, "counter", 0, True, None)]
+    assert pointers == [Relocation(0, 8, AddressOf("grid", 24, True, None)), Relocation(16, 8, AddressOf("counter", 0, True, None))]
     _, functions = initial_bytes(variables["functions"])
-    assert [item.symbol for item in functions] == ["_Z5plus1i", "_Z5twicei"]
+    assert [item.address.symbol for item in functions] == ["_Z5plus1i", "_Z5twicei"]
     assert variables["dynamic"].dims == (None,) and variables["dynamic"].size_bytes == 0 and variables["dynamic"].align_bytes == 16

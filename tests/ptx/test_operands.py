@@ -149,6 +149,7 @@ def test_index_behind_a_name_is_named() -> None:
     [
         ("ret;", "ret", (), 0, None),
         ("cp.async.commit_group ;", "cp", ("async", "commit_group"), 0, None),
+        ("ld.global .v2 \n .f32 {%f0, %f1}, [%rd1];", "ld", ("global", "v2", "f32"), 2, None),
         ("bar.sync 0;", "bar", ("sync",), 1, None),
         ("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%f0,%f1,%f2,%f3}, [%rd1];", "ld",
          ("global", "nc", "L1::no_allocate", "L2::128B", "v4", "f32"), 2, None),

@@ -1,4 +1,9 @@
-"""Extended-precision integer arithmetic: add, sub and mad with the carry flag."""
+"""Extended-precision integer arithmetic: add, sub and mad with the carry flag.
+
+The flag is the adder's carry. PTX describes a borrow for sub.cc and subc, which is the same as long as the two are not mixed with add.cc
+and addc; where they are, ptxas hands the carry over as it is (a sub.cc without borrow sets it).
+Source: nvdisasm of sub.cc + addc and add.cc + subc for sm_90 (CUDA 13.0).
+"""
 
 from __future__ import annotations
 
@@ -23,14 +28,8 @@ def _sum(a: Lanes, b: Lanes, cc: Lanes | None) -> tuple[Lanes, Lanes]:
 
 
 def _difference(a: Lanes, b: Lanes, cc: Lanes | None) -> tuple[Lanes, Lanes]:
-    """a - b (- borrow) and the borrow out, both unsigned; the flag holds the borrow."""
-    difference = a - b
-    borrow = a < b
-    if cc is not None:
-        with_borrow = difference - cast(cc, difference.type)
-        borrow = borrow | (difference < with_borrow)
-        difference = with_borrow
-    return difference, borrow
+    """a - b, or a + ~b + carry, and the carry out, both unsigned."""
+    return (a - b, a >= b) if cc is None else _sum(a, ~b, cc)
 
 
 def _declare(
@@ -61,7 +60,7 @@ for _n in (32, 64):
     for _t in (f"u{_n}", f"s{_n}"):
         _ones = 2**_n - 1
         _add = [((_ones, 1), (0, 1)), ((5, 7), (12, 0))]
-        _sub = [((5, 7), (_ones - 1, 1)), ((7, 5), (2, 0)), ((7, 7), (0, 0))]
+        _sub = [((5, 7), (_ones - 1, 0)), ((7, 5), (2, 1)), ((7, 7), (0, 1))]
         _addc = [
             ((_ones, 0, 1), (0, 1)),
             ((_ones, _ones, 1), (_ones, 1)),
@@ -69,7 +68,7 @@ for _n in (32, 64):
             ((5, 7, 1), (13, 0)),
             ((_ones, 0, 0), (_ones, 0)),
         ]
-        _subc = [((7, 7, 1), (_ones, 1)), ((7, 7, 0), (0, 0)), ((0, _ones, 1), (0, 1)), ((9, 7, 1), (1, 0))]
+        _subc = [((7, 7, 0), (_ones, 0)), ((7, 7, 1), (0, 1)), ((0, _ones, 0), (0, 0)), ((9, 7, 0), (1, 1))]
         _declare(f"add.cc.{_t}", _t, "ab", "add-cc", _sum, False, True, _add)
         _declare(f"addc.{_t}", _t, "ab", "addc", _sum, True, False, _addc)
         _declare(f"addc.cc.{_t}", _t, "ab", "addc", _sum, True, True, _addc)

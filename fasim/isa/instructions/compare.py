@@ -1,7 +1,11 @@
-"""Comparisons of integers, f32 and f64: setp and set."""
+"""Comparisons of integers, f32 and f64: setp and set.
+
+The functions that make semantics are cached, so that rows of the same meaning (lt and lo, .u32 and .b32) have the same function.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,11 +53,13 @@ def flush(a: Lanes) -> Lanes:
     return where((bits(a, "u32") & 0x7F800000) == 0, 0.0, a)
 
 
+@functools.cache
 def flushed(compare: Compare) -> Compare:
     """The comparison of .ftz."""
     return lambda a, b: compare(flush(a), flush(b))
 
 
+@functools.cache
 def setp(compare: Compare) -> Callable[..., tuple[Lanes, Lanes]]:
     """p = a ? b and q = not p."""
 
@@ -64,6 +70,7 @@ def setp(compare: Compare) -> Callable[..., tuple[Lanes, Lanes]]:
     return semantics
 
 
+@functools.cache
 def setp_with(compare: Compare, combine: Compare) -> Callable[..., tuple[Lanes, Lanes]]:
     """p = (a ? b) op c and q = not (a ? b) op c."""
 
@@ -74,6 +81,7 @@ def setp_with(compare: Compare, combine: Compare) -> Callable[..., tuple[Lanes, 
     return semantics
 
 
+@functools.cache
 def set_(compare: Compare, type_: str, true: Any, combine: Compare | None = None) -> Callable[..., Lanes]:
     """`true` of the type where the comparison holds, else 0."""
 
@@ -106,7 +114,14 @@ def comparisons(type_: str) -> list[tuple[str, str, Compare, list[tuple[tuple[in
 
 
 COMPARED = [f"{letter}{n}" for n in (16, 32, 64) for letter in "bus"] + ["f32", "f64"]
-TRUE = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": F32_ONE}
+#: destination types of set: register type, value of "true", its bits, least target
+RESULTS: dict[str, tuple[str, Any, int, int]] = {
+    "u32": ("u32", 0xFFFFFFFF, 0xFFFFFFFF, 0),
+    "s32": ("u32", 0xFFFFFFFF, 0xFFFFFFFF, 0),
+    "f32": ("f32", 1.0, F32_ONE, 0),
+    "f16": ("u16", 0x3C00, 0x3C00, 53),
+    "bf16": ("u16", 0x3F80, 0x3F80, 90),
+}
 
 for _t in COMPARED:
     for _name, _ftz, _function, _cases in comparisons(_t):
@@ -116,10 +131,18 @@ for _t in COMPARED:
         )
         for _boolean, _combine in BOOLEAN.items():
             op(f"setp.{_name}.{_boolean}{_ftz}.{_t}", f"p:pred, q:pred = {_three}", doc=DOC + "setp")(setp_with(_function, _combine))
-        for _d, _bits in TRUE.items():
-            _true = 1.0 if _d == "f32" else _bits
-            op(f"set.{_name}{_ftz}.{_d}.{_t}", f"d:{_d} = {_two}", doc=DOC + "set", cases=[(pair, _bits * t) for pair, t in _cases])(
-                set_(_function, _d, _true)
-            )
+        for _d, (_register, _true, _bits, _arch) in RESULTS.items():
+            if _ftz and _d == "bf16":
+                continue
+            _doc = ("half-precision-comparison-instructions-" if _arch else DOC) + "set"
+            op(
+                f"set.{_name}{_ftz}.{_d}.{_t}",
+                f"d:{_register} = {_two}",
+                doc=_doc,
+                min_arch=_arch,
+                cases=[(pair, _bits * t) for pair, t in _cases],
+            )(set_(_function, _register, _true))
             for _boolean, _combine in BOOLEAN.items():
-                op(f"set.{_name}.{_boolean}{_ftz}.{_d}.{_t}", f"d:{_d} = {_three}", doc=DOC + "set")(set_(_function, _d, _true, _combine))
+                op(f"set.{_name}.{_boolean}{_ftz}.{_d}.{_t}", f"d:{_register} = {_three}", doc=_doc, min_arch=_arch)(
+                    set_(_function, _register, _true, _combine)
+                )

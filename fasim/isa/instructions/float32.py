@@ -7,7 +7,7 @@ from typing import Any
 
 from fasim.isa.table import op
 from fasim.numerics import ieee
-from fasim.numerics.lanes import Lanes, bits, cast, where
+from fasim.numerics.lanes import Lanes, bits, cast, const, where
 
 _DOC = "floating-point-instructions-"
 NAN, INF, ONE, TWO, MINUS_ONE, MAX = 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x40000000, 0xBF800000, 0x7F7FFFFF
@@ -17,16 +17,38 @@ ULP_HALF = 0x33800000  # 2**-24: half of the last place of 1.0
 Semantics = Callable[..., Lanes]
 
 
-def modified(function: Semantics, ftz: bool, sat: bool) -> Semantics:
-    """A semantics with its f32 arguments and result flushed (`.ftz`), then clamped (`.sat`)."""
+def modified(function: Semantics, ftz: bool, sat: bool, larger: Semantics | None = None) -> Semantics:
+    """A semantics with its f32 arguments and result flushed (`.ftz`), then clamped (`.sat`).
+
+    larger: the function's result times 2**48, if the result can be subnormal and inexact.
+    """
 
     def semantics(*operands: Lanes) -> Lanes:
-        result = function(*(ieee.flush(x) for x in operands)) if ftz else function(*operands)
-        if sat:
-            return ieee.saturate(result)
-        return ieee.flush(result) if ftz else result
+        if not ftz:
+            result = function(*operands)
+        else:
+            flushed = [ieee.flush(x) for x in operands]
+            result = function(*flushed)
+            result = ieee.flush_underflow(result, larger(*flushed)) if larger else ieee.flush(result)
+        return ieee.saturate(result) if sat else result
 
     return semantics
+
+
+SCALE = 2.0**48
+
+
+def _larger(name: str, rounding: str) -> Semantics | None:
+    """The function `name`, 2**48 times larger; arguments that this makes overflow do not belong to small results."""
+    if name == "mul":
+        return lambda a, b: ieee.mul(a * SCALE, b, rounding)
+    if name == "fma":
+        return lambda a, b, c: ieee.fma_rounded(a * SCALE, b, c * SCALE, rounding)
+    if name == "div":
+        return lambda a, b: ieee.div(a * SCALE, b, rounding)
+    if name == "rcp":
+        return lambda a: ieee.div(const(SCALE, like=a), a, rounding)
+    return None
 
 
 def _rounded(function: Callable[..., Lanes], rounding: str) -> Semantics:
@@ -90,7 +112,8 @@ _OPERATIONS: dict[str, tuple[Callable[..., Lanes], str, bool]] = {
 }
 _FTZ_CASES: dict[str, Sequence[Any]] = {
     "add": [((TINY, LEAST_NORMAL), LEAST_NORMAL), ((MINUS_TINY, MINUS_ZERO), MINUS_ZERO), ((0x00800001, 0x80800000), 0)],
-    "mul": [((0x80800000, 0x3F000000), MINUS_ZERO), ((TINY, MAX), 0)],
+    # 2**-126 (1 - 2**-24) is no subnormal, which would round it up, but is below 2**-126
+    "mul": [((0x80800000, 0x3F000000), MINUS_ZERO), ((TINY, MAX), 0), ((LEAST_NORMAL, 0x3F7FFFFF), 0), ((MAX, MAX), INF)],
     "fma": [((ONE, TINY, ONE), ONE), ((LEAST_NORMAL, 0x3F000000, 0), 0)],
     "rcp": [(TINY, INF), (0x7F000000, 0)],
     "sqrt": [(MINUS_TINY, MINUS_ZERO)],
@@ -112,7 +135,7 @@ for _name, (_function, _sources, _has_sat) in _OPERATIONS.items():
                     _cases = _CASES[_name][_rounding]
                 elif _rounding == "rn" and not (_ftz and _sat):
                     _cases = (_FTZ_CASES if _ftz else _SAT_CASES).get(_name, ())
-                _semantics = modified(_rounded(_function, _rounding), bool(_ftz), bool(_sat))
+                _semantics = modified(_rounded(_function, _rounding), bool(_ftz), bool(_sat), _larger(_name, _rounding))
                 op(_names, f"d:f32 = {_sources}", doc=f"{_DOC}{_name}", cases=_cases)(_semantics)
                 if _name == "fma":
                     op(f"mad.{_rounding}{_ftz}{_sat}.f32", f"d:f32 = {_sources}", doc=f"{_DOC}mad")(_semantics)
@@ -226,5 +249,5 @@ for _name in ("add", "sub", "mul", "fma"):
                 _names.append(f"{_name}{_ftz}.f32x2")
             _cases = [((ONE << 32 | TWO, TWO << 32 | ONE), 0x40400000_40400000)] if _name == "add" and not _ftz else ()
             op(_names, f"d:b64 = {_sources.replace('f32', 'b64')}", doc=f"{_DOC}{_name}", cases=_cases, min_arch=100)(
-                _paired(modified(_rounded(_function, _rounding), bool(_ftz), False))
+                _paired(modified(_rounded(_function, _rounding), bool(_ftz), False, _larger(_name, _rounding)))
             )

@@ -289,8 +289,12 @@ for _name, _function, _of_unsigned, _of_signed, _of_relu in (
     _halves = "d:b32 = a:b32, b:b32"
     op(f"{_name}.u16x2", _halves, doc=DOC + _name, min_arch=90, cases=[(_pair, _of_unsigned)])(halves(_function, "u16"))
     op(f"{_name}.s16x2", _halves, doc=DOC + _name, min_arch=90, cases=[(_pair, _of_signed)])(halves(_function, "s16"))
-    op(f"{_name}.relu.s16x2", _halves, doc=DOC + _name, min_arch=90, cases=[(_pair, _of_relu)])(halves(_relu(_function), "s16"))
-    op(f"{_name}.relu.s32", "d:s32 = a:s32, b:s32", doc=DOC + _name, min_arch=90, cases=[((-1, -2), 0), ((5, 5), 5)])(_relu(_function))
+    op([f"{_name}.relu.s16x2", f"{_name}.s16x2.relu"], _halves, doc=DOC + _name, min_arch=90, cases=[(_pair, _of_relu)])(
+        halves(_relu(_function), "s16")
+    )
+    op(
+        [f"{_name}.relu.s32", f"{_name}.s32.relu"], "d:s32 = a:s32, b:s32", doc=DOC + _name, min_arch=90, cases=[((-1, -2), 0), ((5, 5), 5)]
+    )(_relu(_function))
 
 
 # --- dot products --------------------------------------------------------------------------------------------------------------

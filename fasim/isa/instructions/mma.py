@@ -1,52 +1,117 @@
-"""Warp-level matrix multiply-accumulate: `mma.sync`."""
+"""Warp-level matrix multiply-accumulate: `mma.sync`.
+
+Not declared: m8n8k4 of f16, which targets since sm_80 emulate with other instructions, and the fp8 and block-scaled forms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 
 from fasim.isa.table import op
-from fasim.numerics.fragments import fragment_elements, sizes
+from fasim.numerics.fragments import ELEMENT_BITS, fragment_elements, sizes
 from fasim.numerics.lanes import Lanes
 from fasim.numerics.mma import matrix_multiply, pack_f16, unpack_f16
+from fasim.numerics.mma_f64 import f64_multiply
+from fasim.numerics.mma_integer import bit_multiply, integer_multiply
 
 Registers = tuple[Lanes, ...]
+DOC = "warp-level-matrix-instructions-mma"
 
 
-def registers(shape: str, operand: str, type_: str, element: str) -> str:
-    """The signature type of a fragment whose elements are of type `element`, for example `b32*4`."""
-    bits = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8}.get(element, 32)
-    count = fragment_elements(shape, operand, type_).shape[1] * bits // 32
-    one = element if element in ("f32", "s32") else "b32"
-    return f"{one}*{count}"
+def registers(elements: int, type_: str) -> str:
+    """The signature type of a fragment of so many elements, for example `b32*4`."""
+    if type_ in ("f32", "s32", "f64"):
+        return f"{type_}*{elements}"
+    return f"b32*{elements * ELEMENT_BITS[type_] // 32}"
 
 
-def float_mma(shape: str, type_: str, d_type: str, c_type: str) -> Callable[..., list[Lanes]]:
-    """Semantics of one floating-point row."""
+def signature(shape: str, types: tuple[str, str, str]) -> str:
+    """The signature of an mma; types: of A, of B, of C and D."""
+    counts = {x: fragment_elements(shape, x, types[0]).shape[1] for x in "abd"}
+    a, b, d = registers(counts["a"], types[0]), registers(counts["b"], types[1]), registers(counts["d"], types[2])
+    return f"d:{d} = a:{a}, b:{b}, c:{d}"
 
+
+def _declare(
+    names: list[str],
+    shape: str,
+    types: tuple[str, str, str],
+    min_arch: int,
+    mma: Callable[..., list[Lanes]],
+    ones: tuple[int, int, int, int],
+    arch: bool = False,
+) -> None:
+    """Rows of one mma. ones: the bits of a register of A, of B and of C full of ones, and of D = A*B + C."""
+    text = signature(shape, types) + (", arch:imm" if arch else "")
+    a, b, c, d = ((bits,) * count for bits, count in zip(ones, _counts(text)))
+    cases = [((a, b, c, target), d) for target in (80, 90)] if arch else [((a, b, c), d)]
+    names = [f"mma.sync.aligned.{shape}.row.col.{name}" for name in names]
+    op(names, text, doc=DOC, kind="collective", min_arch=min_arch, cases=cases, member_mask=None)(mma)
+
+
+def _counts(text: str) -> list[int]:
+    """Registers of A, B, C and D in a signature."""
+    d, a, b, c = (int(n) for n in re.findall(r"\*(\d+)", text))
+    return [a, b, c, d]
+
+
+def _float(shape: str, type_: str, accumulator: str, min_arch: int) -> None:
     def mma(a: Registers, b: Registers, c: Registers, arch: int) -> list[Lanes]:
-        values = list(c) if c_type == "f32" else [x for register in c for x in unpack_f16(register)]
-        d = matrix_multiply(shape, type_, d_type, a, b, values, arch)
-        return d if d_type == "f32" else [pack_f16(d[i], d[i + 1]) for i in range(0, len(d), 2)]
+        if accumulator == "f32":
+            return matrix_multiply(shape, type_, "f32", a, b, c, arch)
+        return pack_f16(matrix_multiply(shape, type_, "f16", a, b, unpack_f16(c), arch))
 
-    return mma
-
-
-def _declare(shape: str, type_: str, accumulators: Sequence[str], min_arch: int) -> None:
-    anchor = f"warp-level-matrix-instructions-mma"
-    for accumulator in accumulators:
-        signature = (
-            f"d:{registers(shape, 'd', type_, accumulator)} = a:{registers(shape, 'a', type_, type_)}, "
-            f"b:{registers(shape, 'b', type_, type_)}, c:{registers(shape, 'c', type_, accumulator)}, arch:imm"
-        )
-        name = f"mma.sync.aligned.{shape}.row.col.{accumulator}.{type_}.{type_}.{accumulator}"
-        op(name, signature, doc=anchor, kind="collective", min_arch=min_arch, member_mask=None)(
-            float_mma(shape, type_, accumulator, accumulator)
-        )
+    sums = {4: 0x40A00000, 8: 0x41100000, 16: 0x41880000} if accumulator == "f32" else {8: 0x48804880, 16: 0x4C404C40}
+    ones = {"f16": 0x3C003C00, "bf16": 0x3F803F80, "tf32": 0x3F800000, "f32": 0x3F800000}
+    name = f"{accumulator}.{type_}.{type_}.{accumulator}"
+    of_a, of_c, of_d = ones[type_], ones[accumulator], sums[sizes(shape)[2]]
+    _declare([name], shape, (type_, type_, accumulator), min_arch, mma, (of_a, of_a, of_c, of_d), arch=True)
 
 
-_declare("m16n8k16", "f16", ("f32", "f16"), 80)
-_declare("m16n8k8", "f16", ("f32", "f16"), 75)
-_declare("m16n8k16", "bf16", ("f32",), 80)
-_declare("m16n8k8", "bf16", ("f32",), 80)
-_declare("m16n8k8", "tf32", ("f32",), 80)
-_declare("m16n8k4", "tf32", ("f32",), 80)
+def _integer(shape: str, a_type: str, b_type: str, min_arch: int, satfinite: bool) -> None:
+    def mma(a: Registers, b: Registers, c: Registers) -> list[Lanes]:
+        return integer_multiply(shape, (a_type, b_type), a, b, c, satfinite)
+
+    name = f"s32.{a_type}.{b_type}.s32"
+    # ptxas takes .satfinite in either place
+    names = [f"satfinite.{name}", f"{name}.satfinite"] if satfinite else [name]
+    one = 0x01010101 if a_type[1:] == "8" else 0x11111111
+    _declare(names, shape, (a_type, b_type, "s32"), min_arch, mma, (one, one, 1, sizes(shape)[2] + 1))
+
+
+def _bits(shape: str, operation: str, min_arch: int) -> None:
+    def mma(a: Registers, b: Registers, c: Registers) -> list[Lanes]:
+        return bit_multiply(shape, operation, a, b, c)
+
+    every, result = 0xFFFFFFFF, 1 if operation == "xor" else sizes(shape)[2] + 1
+    _declare([f"s32.b1.b1.s32.{operation}.popc"], shape, ("b1", "b1", "s32"), min_arch, mma, (every, every, 1, result))
+
+
+def _f64(shape: str, min_arch: int) -> None:
+    def mma(a: Registers, b: Registers, c: Registers) -> list[Lanes]:
+        return f64_multiply(shape, a, b, c)
+
+    names = ["f64.f64.f64.f64", "rn.f64.f64.f64.f64", "f64.f64.f64.f64.rn"]
+    one, result = 0x3FF << 52, {4: 0x4014, 8: 0x4022, 16: 0x4031}[sizes(shape)[2]] << 48
+    _declare(names, shape, ("f64", "f64", "f64"), min_arch, mma, (one, one, one, result))
+
+
+for _accumulator in ("f32", "f16"):
+    _float("m16n8k16", "f16", _accumulator, 80)
+    _float("m16n8k8", "f16", _accumulator, 75)
+for _shape in ("m16n8k16", "m16n8k8"):
+    _float(_shape, "bf16", "f32", 80)
+for _shape in ("m16n8k8", "m16n8k4"):
+    _float(_shape, "tf32", "f32", 80)
+for _width, _shapes in ((8, {"m8n8k16": 75, "m16n8k16": 80, "m16n8k32": 80}), (4, {"m8n8k32": 75, "m16n8k32": 80, "m16n8k64": 80})):
+    for _shape, _arch in _shapes.items():
+        for _a in "su":
+            for _b in "su":
+                for _satfinite in (False, True):
+                    _integer(_shape, f"{_a}{_width}", f"{_b}{_width}", _arch, _satfinite)
+for _shape, _arch in {"m8n8k128": 75, "m16n8k128": 80, "m16n8k256": 80}.items():
+    _bits(_shape, "xor", _arch)
+    _bits(_shape, "and", 80)
+for _shape, _arch in {"m8n8k4": 80, "m16n8k4": 90, "m16n8k8": 90, "m16n8k16": 90}.items():
+    _f64(_shape, _arch)

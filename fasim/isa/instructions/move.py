@@ -39,7 +39,7 @@ def _unpack(type_: str, count: int) -> Callable[[Lanes], tuple[Lanes, ...]]:
     return unpack
 
 
-for _whole, _count in ((16, 2), (32, 2), (32, 4), (64, 2), (64, 4), (64, 8)):
+for _whole, _count in ((16, 2), (32, 2), (32, 4), (64, 2), (64, 4)):
     _n = _whole // _count
     _parts = tuple(range(1, _count + 1))
     _value = sum(part << i * _n for i, part in enumerate(_parts))
@@ -124,14 +124,15 @@ def _offset(window: int) -> Callable[[Lanes], Lanes]:
 
 
 for _space, _window in WINDOWS.items():
-    _here = _window + 0x120
-    op(f"cvta.{_space}.u64", "d:u64 = a:u64", doc=DOC + "cvta", cases=[(0x120, _here)])(_offset(_window))
-    op(f"cvta.to.{_space}.u64", "d:u64 = a:u64", doc=DOC + "cvta", cases=[(_here, 0x120)])(_offset(-_window))
+    _here, _arch = _window + 0x120, 90 if "cluster" in _space else 0
+    op(f"cvta.{_space}.u64", "d:u64 = a:u64", doc=DOC + "cvta", min_arch=_arch, cases=[(0x120, _here)])(_offset(_window))
+    op(f"cvta.to.{_space}.u64", "d:u64 = a:u64", doc=DOC + "cvta", min_arch=_arch, cases=[(_here, 0x120)])(_offset(-_window))
     if _window:
         op(
             f"isspacep.{_space}",
             "p:pred = a:u64",
             doc=DOC + "isspacep",
+            min_arch=_arch,
             cases=[(_window, 1), (_window + WINDOW_BYTES - 1, 1), (_window + WINDOW_BYTES, 0), (_window - 1, 0), (0, 0)],
         )(lambda a, window=_window: _inside(a, window))
 

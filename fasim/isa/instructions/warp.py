@@ -23,7 +23,7 @@ def collective(name: str, signature: str, doc: str, semantics: Callable[..., Any
     op(name, signature, doc=DOC + doc, kind="collective", cases=cases, min_arch=min_arch, member_mask="mask")(semantics)
 
 
-def taking_part(mask: Any, active: Lanes) -> Any:
+def taking_part(mask: Lanes, active: Lanes) -> Lanes:
     """The lanes, as bits, that take part for each lane."""
     return ballot(active) & mask
 
@@ -66,7 +66,7 @@ def _shfl_immediate(mode: str) -> Callable[..., tuple[Lanes, Lanes]]:
 
 
 # Source: PTX ISA, the pseudo-code of shfl.sync. c holds the segment mask in bits 8 to 12 and the clamp in bits 0 to 4.
-_SHFL_CASES = {
+_SHFL_CASES: dict[str, list[Any]] = {
     "up": [
         ((IDS, 1, 0, FULL), ([0, *range(31)], [0] + [1] * 31)),
         ((IDS, 2, 0x1800, FULL), ([i if i % 8 < 2 else i - 2 for i in IDS], [i % 8 >= 2 for i in IDS])),

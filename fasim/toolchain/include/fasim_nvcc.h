@@ -128,6 +128,10 @@ typedef struct { long quot, rem; } ldiv_t;
 #define M_SQRT2f 1.41421356237309504880f
 #define M_SQRT1_2f 0.70710678118654752440f
 
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
+
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 #define RAND_MAX 2147483647

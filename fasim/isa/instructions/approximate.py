@@ -1,0 +1,137 @@
+"""The `.approx` functions: the MUFU unit, and the instructions that ptxas puts around it.
+
+Source: machine code that ptxas 13.0 makes for sm_90; the functions themselves are in fasim.numerics.mufu and mufu_trig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fasim.isa.instructions.half import paired
+from fasim.isa.table import op
+from fasim.numerics import ieee, mufu, mufu_trig, narrow
+from fasim.numerics.lanes import Lanes, bits, const, where
+from fasim.numerics.narrow import FORMATS, Format
+
+Function = Callable[[Any], Any]
+
+_DOC = "floating-point-instructions-"
+_LEAST = 2.0**-126
+NAN, INF, ONE, TWO = 0x7FFFFFFF, 0x7F800000, 0x3F800000, 0x40000000
+
+
+def unit(function: Function, x: Lanes) -> Lanes:
+    """A MUFU function, which is defined on bits, of an f32."""
+    return bits(function(bits(x, "u32")), "f32")
+
+
+def ex2(x: Lanes) -> Lanes:
+    low = x < -126.0
+    y = unit(mufu.ex2_approx_ftz, where(low, x * 0.5, x))
+    return where(low, y * y, y)
+
+
+def lg2(x: Lanes) -> Lanes:
+    tiny = ieee.magnitude(x) < _LEAST
+    y = unit(mufu.lg2_approx_ftz, where(tiny, x * 2.0**24, x))
+    return where(tiny, y - 24.0, y)
+
+
+def rcp(x: Lanes) -> Lanes:
+    size = ieee.magnitude(x)
+    scale = where(size > 2.0**126, 0.25, where(size < _LEAST, const(2.0**24, like=x), const(1.0, like=x)))
+    return ieee.mul(unit(mufu.rcp_approx_ftz, x * scale), scale)
+
+
+def rsqrt(x: Lanes) -> Lanes:
+    tiny = ieee.magnitude(x) < _LEAST
+    y = unit(mufu.rsqrt_approx_ftz, where(tiny, x * 2.0**24, x))
+    return where(tiny, ieee.mul(y, const(2.0**12, like=y)), y)
+
+
+def sqrt(x: Lanes) -> Lanes:
+    tiny = ieee.magnitude(x) < _LEAST
+    y = unit(mufu.sqrt_approx_ftz, where(tiny, x * 2.0**24, x))
+    return where(tiny, ieee.mul(y, const(2.0**-12, like=y)), y)
+
+
+def _plain(function: Function) -> Callable[[Lanes], Lanes]:
+    return lambda x: unit(function, x)
+
+
+_FUNCTIONS: dict[str, tuple[Function, Callable[[Lanes], Lanes]]] = {
+    # name: the function with .ftz, on bits; the one without, on f32
+    "ex2": (mufu.ex2_approx_ftz, ex2),
+    "lg2": (mufu.lg2_approx_ftz, lg2),
+    "rcp": (mufu.rcp_approx_ftz, rcp),
+    "rsqrt": (mufu.rsqrt_approx_ftz, rsqrt),
+    "sqrt": (mufu.sqrt_approx_ftz, sqrt),
+    "sin": (mufu_trig.sin_approx_ftz, _plain(mufu_trig.sin_approx_ftz)),
+    "cos": (mufu_trig.cos_approx_ftz, _plain(mufu_trig.cos_approx_ftz)),
+}
+_BOTH: dict[str, list[tuple[int, int]]] = {
+    "ex2": [(0, ONE), (ONE, TWO), (0xBF000000, 0x3F3504F2), (0x43000000, INF), (0xFF800000, 0), (0x7F800001, NAN), (1, ONE)],
+    "lg2": [(ONE, 0), (TWO, ONE), (0, 0xFF800000), (0xBF800000, NAN), (INF, INF)],
+    "rcp": [(ONE, ONE), (TWO, 0x3F000000), (0x80000000, 0xFF800000), (0xFF800000, 0x80000000), (0xFFC00000, NAN)],
+    "rsqrt": [(ONE, ONE), (0x40800000, 0x3F000000), (0, INF), (INF, 0), (0xBF800000, NAN)],
+    "sqrt": [(ONE, ONE), (0x40800000, TWO), (0x80000000, 0x80000000), (INF, INF), (0xBF800000, NAN)],
+    "sin": [(0, 0), (0x80000000, 0x80000000), (INF, NAN)],
+    "cos": [(0, ONE), (INF, NAN), (1, ONE)],
+}
+_FTZ_ONLY: dict[str, list[tuple[int, int]]] = {
+    "ex2": [(0xC2FE0000, 0)],  # 2**-127
+    "lg2": [(1, 0xFF800000)],
+    "rcp": [(1, INF), (0x7F000000, 0)],
+    "rsqrt": [(1, INF)],
+    "sqrt": [(0x80000001, 0x80000000)],
+}
+_PLAIN_ONLY: dict[str, list[tuple[int, int]]] = {
+    "ex2": [(0xC2FE0000, 0x003FFFFF), (0xC3160000, 1), (0xC2FC0000, 0x00800000)],  # the square of ex2(-63.5), 2**-150 from above, 2**-126
+    "lg2": [(1, 0xC3150000)],  # -149
+    "rcp": [(1, INF), (0x7F000000, 0x00400000), (0x00400000, 0x7F000000)],
+    "rsqrt": [(2, 0x64800000)],  # 2**-148
+    "sqrt": [(2, 0x1A800000)],
+}
+
+for _name, (_ftz, _function) in _FUNCTIONS.items():
+    op(
+        f"{_name}.approx.ftz.f32", "d:f32 = a:f32", doc=_DOC + _name, cases=[*_BOTH[_name], *_FTZ_ONLY.get(_name, [])]
+    )(_plain(_ftz))
+    op(f"{_name}.approx.f32", "d:f32 = a:f32", doc=_DOC + _name, cases=[*_BOTH[_name], *_PLAIN_ONLY.get(_name, [])])(_function)
+
+
+# --- division ------------------------------------------------------------------------------------------------------------------
+
+_DIV = "floating-point-instructions-div"
+_DIV_CASES = [((ONE, TWO), 0x3F000000), ((ONE, 0), INF), ((0, 0), NAN), ((INF, INF), NAN), ((ONE, 0xFF800000), 0x80000000)]
+
+
+def _quotient(a: Lanes, b: Lanes) -> Lanes:
+    return ieee.mul(a, unit(mufu.rcp_approx_ftz, b))
+
+
+@op("div.approx.f32", "d:f32 = a:f32, b:f32", doc=_DIV, cases=[*_DIV_CASES, ((1, 1), ONE)])
+def div_approx(a: Lanes, b: Lanes) -> Lanes:
+    tiny = ieee.magnitude(b) < _LEAST
+    return _quotient(where(tiny, a * 2.0**24, a), where(tiny, b * 2.0**24, b))
+
+
+@op("div.approx.ftz.f32", "d:f32 = a:f32, b:f32", doc=_DIV, cases=[*_DIV_CASES, ((1, 1), NAN), ((ONE, 0x7F000000), 0)])
+def div_approx_ftz(a: Lanes, b: Lanes) -> Lanes:
+    reciprocal = unit(mufu.rcp_approx_ftz, b)
+    return ieee.mul_ftz(a, reciprocal)
+
+
+@op("div.full.f32", "d:f32 = a:f32, b:f32", doc=_DIV, cases=[*_DIV_CASES, ((1, 1), ONE), ((0x7F000000, 0x7F000000), ONE)])
+def div_full(a: Lanes, b: Lanes) -> Lanes:
+    size = ieee.magnitude(b)
+    scale = where(size > 2.0**126, 0.25, where(size < _LEAST, const(2.0**24, like=b), const(1.0, like=b)))
+    return _quotient(a * scale, b * scale)
+
+
+@op("div.full.ftz.f32", "d:f32 = a:f32, b:f32", doc=_DIV, cases=[*_DIV_CASES, ((1, 1), NAN), ((0x7F000000, 0x7F000000), ONE)])
+def div_full_ftz(a: Lanes, b: Lanes) -> Lanes:
+    large = ieee.magnitude(b) > 2.0**126
+    quarter = where(large, ieee.mul_ftz(a, const(0.25, like=a)), a)
+    return ieee.mul_ftz(quarter, unit(mufu.rcp_approx_ftz, where(large, b * 0.25, b)))

@@ -1,0 +1,194 @@
+"""The last step: register rows get their places, labels their pcs, and everything becomes arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fasim.isa import machine as m
+from fasim.isa.program import HandlerUse, Parameter, Program, SourceInstruction
+from fasim.ptx.context import Context
+from fasim.ptx.ir import Block, FrameRef, LabelRef, LoweredFunction, Op, PoolItem, Ref, RegionRef, VReg
+from fasim.ptx.tree import Variable
+
+#: local memory of a thread where functions call each other: frames of a recursion have to fit
+STACK_BYTES = 16384
+
+
+class Emitter:
+    """Collects a kernel's lowered functions into one program."""
+
+    def __init__(self, context: Context, functions: list[LoweredFunction], calls: dict[str, set[str]]) -> None:
+        self.context, self.functions, self.calls = context, functions, calls
+        self.fixed = [*context.constants.values(), *context.specials.values(), *context.trash.values()]
+        self.first: dict[tuple[str, int], int] = {}
+        self.used: dict[str, dict[int, int]] = {f.name: f.slots for f in functions}
+        self.frames = {f.name: f.frame_bytes for f in functions}
+        self.pcs: dict[tuple[str, str], int] = {}
+        self._place_rows()
+
+    def _place_rows(self) -> None:
+        """Rows of 64 bits first, then of 32, then predicates; in each, the functions' own and then the fixed ones."""
+        at = 0
+        self.fixed_row: dict[VReg, int] = {}
+        for bank, size in ((64, 256), (32, 128), (1, 4)):
+            for function in self.functions:
+                self.first[function.name, bank] = at
+                at += size * function.slots.get(bank, 0)
+            for reg in self.fixed:
+                if reg.bank == bank:
+                    self.fixed_row[reg] = at
+                    at += size
+        self.register_bytes = -(-at // 256) * 256
+
+    def row(self, reg: VReg) -> int:
+        """Byte offset of a register's row."""
+        if reg.fixed:
+            return self.fixed_row[reg]
+        size = {64: 256, 32: 128, 1: 4}[reg.bank]
+        return self.first[reg.function, reg.bank] + size * reg.slot
+
+    def template(self) -> np.ndarray:
+        """The register file that a warp starts with: zeros and the fixed rows."""
+        data = np.zeros(self.register_bytes, np.uint8)
+        for reg in self.fixed:
+            if reg.value is None:
+                continue
+            row = self.row(reg)
+            if reg.bank == 1:
+                data[row : row + 4].view(np.uint32)[0] = reg.value[0]
+            elif reg.bank == 32:
+                data[row : row + 128].view(np.uint32)[:] = reg.value
+            else:
+                data[row : row + 256].view(np.uint64)[:] = reg.value
+        return data
+
+    def _linear(self, function: LoweredFunction) -> list[tuple[Block | None, Op]]:
+        """Operations in layout order, with jumps where a block does not fall into the next one."""
+        result: list[tuple[Block | None, Op]] = []
+        for i, block in enumerate(function.blocks):
+            first: Block | None = block
+            for op in block.ops:
+                result.append((first, op))
+                first = None
+            if block.next >= 0 and block.next != i + 1:
+                target = function.blocks[block.next]
+                if not target.labels:
+                    target.labels.append(f"~{block.next}")
+                result.append((first, Op(m.BRA, target=target.labels[0])))
+            elif first is not None and not block.ops:
+                result.append((first, Op(m.NOP)))
+        return result
+
+    def _saves_rows(self, caller: str, callee: str) -> bool:
+        """Whether a call can lead back into the caller."""
+        if caller == self.context.kernel.name:
+            return False
+        if not callee:
+            return True
+        seen, stack = set(), [callee]
+        while stack:
+            name = stack.pop()
+            if name == caller:
+                return True
+            if name not in seen:
+                seen.add(name)
+                stack.extend(self.calls.get(name, ()))
+        return False
+
+    def _resolve(self, function: str, item: PoolItem, pc: int) -> list[int]:
+        if isinstance(item, int):
+            return [item]
+        if isinstance(item, Ref):
+            return [self.row(item.reg) | int(item.negated)]
+        if isinstance(item, FrameRef):
+            return [self.frames[item.function]]
+        if isinstance(item, RegionRef):
+            if not self._saves_rows(item.caller, item.callee):
+                return [0] * 6
+            used = self.used[item.caller]
+            return [n for bank in (32, 64, 1) for n in (self.first[item.caller, bank], used.get(bank, 0))]
+        if item.is_function:
+            return [self.pcs[item.label, ""]]
+        return [self.pcs[function, item.label] if item.label else pc]
+
+    def program(self) -> Program:
+        """The finished program."""
+        context, linear = self.context, [(f, self._linear(f)) for f in self.functions]
+        pc = 0
+        for function, ops in linear:
+            self.pcs[function.name, ""] = pc
+            for block, _ in ops:
+                for label in block.labels if block is not None else ():
+                    self.pcs[function.name, label] = pc
+                pc += 1
+        code, pool = np.zeros((pc, 8), np.int32), []
+        handlers: dict[int, HandlerUse] = {}
+        services: dict[int, str] = {}
+        source: list[SourceInstruction | None] = []
+        pc = 0
+        for function, ops in linear:
+            for _, op in ops:
+                guard = -1 if op.guard is None else self.row(op.guard.reg) | int(op.guard.negated)
+                aux = op.aux
+                if op.kind == m.BRA:
+                    aux = self.pcs[function.name, op.target]
+                elif op.kind == m.SERVICE:
+                    services[pc] = op.target
+                code[pc, :4] = (op.kind, guard, len(pool), aux)
+                code[pc, m.AT_MEMBER // 4] = -1 if op.member is None else self.row(op.member)
+                if op.handler is not None:
+                    handlers[pc] = op.handler
+                for item in op.pool:
+                    pool.extend(self._resolve(function.name, item, pc))
+                source.append(op.source)
+                pc += 1
+        kernel = context.kernel
+        has_calls = len(self.functions) > 1
+        frame = self.frames[kernel.name]
+        parameters = self._parameters()
+        saved = [4 * s.get(32, 0) + 8 * s.get(64, 0) + 4 * s.get(1, 0) for name, s in self.used.items() if self._saves_rows(name, name)]
+        maximum, required = kernel.directive("maxntid"), kernel.directive("reqntid")
+        block = (*required.values, 1, 1)[:3] if required else None
+        return Program(
+            name=kernel.name,
+            arch=context.arch,
+            code=code,
+            pool=np.array(pool or [0], np.int32),
+            handlers=handlers,
+            entry_pc=self.pcs[kernel.name, ""],
+            template=self.template(),
+            specials=[(reg.special, self.row(reg)) for reg in self.fixed if reg.special is not None],
+            parameters=parameters,
+            param_bytes=max((p.offset + p.size_bytes for p in parameters), default=0),
+            static_smem_bytes=context.static_smem_bytes,
+            local_bytes=frame + STACK_BYTES if has_calls else frame,
+            variables=list(context.variables.values()),
+            source=source,
+            functions=self._function_table(),
+            launch_rows={name: self.row(reg) for name, reg in context.launch_rows.items()},
+            has_calls=has_calls,
+            save_bytes=-(-max(saved, default=0) // 8) * 8,
+            communicates=context.communicates,
+            uses_copies=context.uses_copies,
+            services=services,
+            max_threads=int(np.prod(maximum.values)) if maximum else 0,
+            required_block=(int(block[0]), int(block[1]), int(block[2])) if block else None,
+            shared_symbols=dict(context.shared),
+        )
+
+    def _function_table(self) -> list[int]:
+        """Entry pc by function number, -1 for functions without a body here."""
+        table = [-1] * len(self.context.function_ids)
+        for name, index in self.context.function_ids.items():
+            table[index] = self.pcs.get((name, ""), -1)
+        return table
+
+    def _parameters(self) -> list[Parameter]:
+        result, offset = [], 0
+        for param in self.context.kernel.params:
+            assert isinstance(param, Variable)
+            offset = -(-offset // param.align_bytes) * param.align_bytes
+            type_ = param.type if not param.dims else f"b8[{param.size_bytes}]"
+            result.append(Parameter(param.name, type_, offset, param.size_bytes, param.align_bytes))
+            offset += param.size_bytes
+        return result

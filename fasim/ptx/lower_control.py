@@ -1,0 +1,158 @@
+"""Branches, calls, barriers and the like to operations."""
+
+from __future__ import annotations
+
+from fasim.isa import machine as m
+from fasim.isa.lookup import Found
+from fasim.ptx.ir import FrameRef, LabelRef, Op, PoolItem, Ref, RegionRef
+from fasim.ptx.lower_function import FunctionLowerer, formal_layout
+from fasim.ptx.tree import Call, CallPrototype, Function, Instruction, Operand, Register, Symbol
+
+#: functions of the driver that device code calls and Python carries out
+SERVICES = {"vprintf": "printf", "__assertfail": "assert", "malloc": "malloc", "free": "free"}
+
+
+def lower_branch(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """bra."""
+    target = ins.operands[0]
+    if not isinstance(target, Symbol):
+        raise f.context.malformed(ins, "the target must be a label")
+    f.finish(ins, Op(m.BRA, [], target=target.name, labels=[target.name], falls=ins.guard is not None), [])
+
+
+def lower_indexed_branch(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """brx.idx."""
+    index, table = ins.operands
+    if not isinstance(table, Symbol) or table.name not in f.branch_lists:
+        raise f.context.malformed(ins, "the list of targets is not declared with .branchtargets")
+    labels = list(f.branch_lists[table.name])
+    pool: list[PoolItem] = [f.source(ins, index, "u32"), len(labels), *(LabelRef(label) for label in labels)]
+    f.finish(ins, Op(m.BRX, pool, labels=labels, falls=ins.guard is not None), [])
+
+
+def lower_exit(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """exit, and ret: from the kernel itself it ends the thread."""
+    kind = m.EXIT if found.row.kind == "exit" or f.is_kernel else m.RET
+    if kind == m.RET:
+        f.store_returns()
+    f.finish(ins, Op(kind, [], falls=ins.guard is not None), [])
+
+
+def lower_trap(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """trap, brkpt."""
+    f.finish(ins, Op(m.TRAP, []), [])
+
+
+def lower_nop(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """What changes nothing that the machine models."""
+    if ins.opcode in ("fence", "membar") and not ins.mnemonic.endswith(".cta"):
+        f.context.communicates = True
+    f.finish(ins, Op(m.NOP, []), [])
+
+
+def lower_yield(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """nanosleep."""
+    f.source(ins, ins.operands[0], "u32")
+    f.finish(ins, Op(m.YIELD, []), [])
+
+
+def lower_commit(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """cp.async.commit_group."""
+    f.context.uses_copies = True
+    f.finish(ins, Op(m.CP_COMMIT, []), [])
+
+
+def lower_barrier(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """bar and barrier in all forms."""
+    operation = found.row.attributes["operation"]
+    operands = list(ins.operands)
+    dest: PoolItem = -1
+    predicate: PoolItem = -1
+    if operation >= 2:
+        dest = f.dest(ins, operands.pop(0), found.row.dests[0].type_, [])
+        predicate = f.source(ins, operands.pop(), "pred")
+    if not 1 <= len(operands) <= 2 or (operation == 1 and len(operands) != 2):
+        raise f.context.malformed(ins, "takes a barrier number and a thread count")
+    number = f.source(ins, operands[0], "u32")
+    count: PoolItem = f.source(ins, operands[1], "u32") if len(operands) == 2 else -1
+    f.finish(ins, Op(m.BAR, [operation, number, count, predicate, dest, LabelRef("")], keeps_sources=True), [])
+
+
+def lower_warp_sync(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """bar.warp.sync."""
+    f.finish(ins, Op(m.WARP_SYNC, [f.source(ins, ins.operands[0], "u32")]), [])
+
+
+def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """call: direct, through a pointer, or to a service of the driver."""
+    call = ins.operands[0]
+    if not isinstance(call, Call):
+        raise f.context.malformed(ins, "not a call")
+    if isinstance(call.target, Symbol) and call.target.name in SERVICES:
+        _lower_service(f, ins, call, SERVICES[call.target.name])
+        return
+    prototype: Function | CallPrototype | None
+    if isinstance(call.target, Symbol):
+        prototype = f.context.module.functions.get(call.target.name)
+        if prototype is None or prototype.body is None:
+            raise f.context.unsupported(ins, f"the function {call.target.name} is declared but has no body in this module")
+        target, address = call.target.name, f.context.constant(64, 0)
+    else:
+        prototype = f.prototype(call.prototype.name if call.prototype else "")
+        target, address = "", f.source(ins, call.target, "u64").reg
+    if prototype is None:
+        raise f.context.malformed(ins, "an indirect call needs a .callprototype or .calltargets")
+    formals_out, formals_in, _ = formal_layout(prototype)
+    if len(formals_in) != len(call.arguments) or len(formals_out) != len(call.returns):
+        raise f.context.malformed(ins, f"the function takes {len(formals_in)} arguments and returns {len(formals_out)} values")
+    arguments: list[PoolItem] = [len(formals_in)]
+    for operand, (at, size) in zip(call.arguments, formals_in):
+        arguments += [f.argument_slot(ins, operand, size, store=True), at, size]
+    returned: list[PoolItem] = [len(formals_out)]
+    loads: list[tuple[Operand, int, int]] = []
+    for operand, (at, size) in zip(call.returns, formals_out):
+        slot = f.argument_slot(ins, operand, size, store=False)
+        returned += [at, slot, size]
+        if isinstance(operand, Register):
+            loads.append((operand, slot, size))
+    op = Op(
+        m.CALL,
+        [
+            LabelRef(target, is_function=True) if target else -1,
+            Ref(address),
+            Ref(f.frame_row()),
+            FrameRef(f.function.name),
+            RegionRef(f.function.name, target),
+            *arguments,
+            *returned,
+        ],
+    )
+    f.finish(ins, op, [])
+    for operand, slot, size in loads:
+        f.load_slot(operand, slot, size)
+
+
+def _lower_service(f: FunctionLowerer, ins: Instruction, call: Call, service: str) -> None:
+    slots: list[PoolItem] = []
+    for operand in (*call.returns, *call.arguments):
+        slots.append(f.argument_slot(ins, operand, 8, store=operand in call.arguments))
+    f.finish(ins, Op(m.SERVICE, [len(call.returns), len(call.arguments), Ref(f.frame_base()), *slots], target=service), [])
+    for operand, slot in zip(call.returns, slots):
+        if isinstance(operand, Register):
+            assert isinstance(slot, int)
+            f.load_slot(operand, slot, 8)
+
+
+LOWERERS = {
+    "bra": lower_branch,
+    "brx": lower_indexed_branch,
+    "ret": lower_exit,
+    "exit": lower_exit,
+    "trap": lower_trap,
+    "nop": lower_nop,
+    "yield": lower_yield,
+    "cp_commit": lower_commit,
+    "bar": lower_barrier,
+    "warp_sync": lower_warp_sync,
+    "call": lower_call,
+}

@@ -1,0 +1,202 @@
+"""Loads, stores, atomics, matrix loads and asynchronous copies to operations."""
+
+from __future__ import annotations
+
+from fasim.isa import machine as m
+from fasim.isa.lookup import Found
+from fasim.isa.program import HandlerUse
+from fasim.numerics.lanes import width
+from fasim.ptx.ir import Op, PoolItem, Ref
+from fasim.ptx.lower_function import FunctionLowerer, bank_of
+from fasim.ptx.tree import TYPE_BITS, Address, Immediate, Instruction, Operand, Register, Sink, Symbol
+
+#: memory orders by which CTAs talk to each other
+COMMUNICATING = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+
+
+def memory_operands(f: FunctionLowerer, ins: Instruction, operand: Operand, space: int, size: int, count: int, sign: bool, write: bool) -> list[PoolItem]:
+    """The common operands of a memory instruction, as fasim.warp.memory reads them."""
+    if not isinstance(operand, Address):
+        raise f.context.malformed(ins, "expected an address in brackets")
+    if operand.items:
+        raise f.context.unsupported(ins, "fasim does not model tensor addresses")
+    base, offset, row, wide = operand.base, operand.offset, -1, 0
+    reg: Ref | None = None
+    if isinstance(base, Register):
+        vreg = f.special(ins, base) if base.special else f.register(base.name)
+        reg, wide = Ref(vreg), int(vreg.bank == 64)
+        if space == m.PARAM and not f.is_kernel:
+            space = m.LOCAL
+    elif isinstance(base, Symbol):
+        found, frame, at = f.locate(ins, base)
+        offset += at
+        if space == m.PARAM or space == m.LOCAL:
+            space = found
+        elif space != found and not (space == m.GENERIC and found in (m.GLOBAL, m.CONST)) and not {space, found} <= {m.GLOBAL, m.CONST}:
+            raise f.context.malformed(ins, f"{base.name} is in .{m.SPACE_NAMES[found]}, the access is to .{m.SPACE_NAMES[space]}")
+        reg = None if frame is None else Ref(frame)
+    else:
+        assert isinstance(base, Immediate)
+        offset += base.value
+    low = offset & 0xFFFFFFFF
+    if space in (m.SHARED, m.LOCAL, m.PARAM) and reg is not None and wide:
+        # offsets within a window are 32 bits whatever register holds them
+        wide = 1
+    return [space, size, count, int(sign), reg if reg is not None else row, wide, _signed32(low), _signed32(offset >> 32), int(write)]
+
+
+def _signed32(value: int) -> int:
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+def _note_communication(f: FunctionLowerer, space: int, found: Found) -> None:
+    if space in (m.GENERIC, m.GLOBAL) and found.modifiers & COMMUNICATING and not (found.modifiers & {"cta"}):
+        f.context.communicates = True
+
+
+def _operands(f: FunctionLowerer, ins: Instruction, count: int) -> list[Operand]:
+    """The operands without a trailing cache policy."""
+    operands = list(ins.operands)
+    if any(part.endswith("cache_hint") for part in ins.modifiers):
+        operands = operands[:-1]
+    if len(operands) != count:
+        raise f.context.malformed(ins, f"{ins.mnemonic} takes {count} operands, found {len(operands)}")
+    return operands
+
+
+def _space(found: Found) -> int:
+    return m.GLOBAL if found.space == m.CONST else found.space
+
+
+def lower_load(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """ld, ldu."""
+    arg = found.row.dests[0]
+    target, source = _operands(f, ins, 2)
+    size, count = width(arg.type_) // 8, max(arg.count, 1)
+    pool = memory_operands(f, ins, source, _space(found), size, count, arg.type_[0] == "s", False)
+    _note_communication(f, found.space, found)
+    for part in f.parts(ins, arg, target):
+        pool.extend(_register(f, ins, part, size, writes=True))
+    f.finish(ins, Op(m.LOAD, pool), [])
+
+
+def lower_store(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """st."""
+    arg = found.row.sources[1]
+    target, value = _operands(f, ins, 2)
+    size, count = width(arg.type_) // 8, max(arg.count, 1)
+    pool = memory_operands(f, ins, target, _space(found), size, count, False, True)
+    _note_communication(f, found.space, found)
+    for part in f.parts(ins, arg, value):
+        if isinstance(part, Register) and not part.special:
+            pool.extend(_register(f, ins, part, size, writes=False))
+        else:
+            ref = f.source(ins, part, arg.type_)
+            pool.extend([ref, 8 if ref.reg.bank == 64 else 4])
+    f.finish(ins, Op(m.STORE, pool), [])
+
+
+def _register(f: FunctionLowerer, ins: Instruction, part: Operand, size: int, *, writes: bool) -> list[PoolItem]:
+    """A register of a load or store with its width in bytes; it may be wider than the memory type."""
+    if isinstance(part, Sink):
+        return [-1, 4]
+    if not isinstance(part, Register):
+        raise f.context.malformed(ins, "expected a register")
+    reg, bits = f.register(part.name), TYPE_BITS[f.function.registers[part.name]]
+    if reg.bank == 1 or bits < 8 * size:
+        raise f.context.malformed(ins, f"register {part.name} has {bits} bits, the access {8 * size}")
+    return [Ref(reg, not writes, writes), 8 if reg.bank == 64 else 2 if bits < 32 else 4]
+
+
+def lower_atom(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """atom, red: the handler computes the new value."""
+    row, red = found.row, ins.opcode == "red"
+    arg = row.dests[0]
+    size, count = width(arg.type_) // 8, max(arg.count, 1)
+    inputs = row.sources[1:]
+    written = _operands(f, ins, len(inputs) + (1 if red else 2))
+    if not red:
+        target, written = written[0], written[1:]
+    space = _space(found)
+    pool = memory_operands(f, ins, written[0], space, size, count, False, True)
+    if space != m.SHARED:
+        f.context.communicates = True
+    bank = bank_of(8 * size)
+    values = [f.parts(ins, inputs[i], operand) for i, operand in enumerate(written[1:])]
+    targets: list[Operand] = [Sink()] * count if red else f.parts(ins, arg, target)
+    for element in range(count):
+        dest: PoolItem = -1
+        part = targets[element]
+        if isinstance(part, Register):
+            reg = f.register(part.name)
+            if reg.bank != bank:
+                raise f.context.malformed(ins, f"register {part.name} has {reg.bank} bits, the access {8 * size}")
+            dest = Ref(reg, False, True)
+        old, new = Ref(f.temporary(bank), False, True), Ref(f.temporary(bank), False, True)
+        refs: list[PoolItem] = [f.source(ins, operands[element], inputs[i].type_) for i, operands in enumerate(values)]
+        block: list[PoolItem] = [dest, 8 if bank == 64 else 4, old, new, Ref(new.reg, False, True), Ref(old.reg, False, True), *refs]
+        pool.extend(block + [0] * (8 - len(block)))
+    name = row.attributes.get("scalar", row.name)
+    f.finish(ins, Op(m.ATOM, pool, handler=HandlerUse(name), keeps_sources=True), [])
+
+
+def lower_matrix(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """ldmatrix, stmatrix."""
+    row, loads = found.row, ins.opcode == "ldmatrix"
+    arg = row.dests[0] if loads else row.sources[1]
+    first, second = _operands(f, ins, 2)
+    address, vector = (second, first) if loads else (first, second)
+    pool = memory_operands(f, ins, address, m.SHARED if ".shared" in ins.mnemonic else m.GENERIC, 16, 1, row.attributes["transposed"], not loads)
+    pool.append(arg.count)
+    parts = f.parts(ins, arg, vector)
+    if loads:
+        pool.extend(f.dest(ins, part, "u32", []) for part in parts)
+    else:
+        pool.extend(f.source(ins, part, "u32") for part in parts)
+    f.finish(ins, Op(m.LDMATRIX if loads else m.STMATRIX, pool), [])
+
+
+def lower_cp_async(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """cp.async with its optional src-size or ignore-src operand."""
+    operands = list(ins.operands)
+    if any(part.endswith("cache_hint") for part in ins.modifiers):
+        operands.pop()
+    if not 3 <= len(operands) <= 4 or not isinstance(operands[2], Immediate):
+        raise f.context.malformed(ins, "cp.async takes [target], [source], size and an optional src-size")
+    size = operands[2].value
+    if size not in found.row.attributes["sizes"]:
+        raise f.context.malformed(ins, f"cp-size {size} is not one of {found.row.attributes['sizes']}")
+    f.context.uses_copies = True
+    pool = memory_operands(f, ins, operands[0], m.SHARED, size, 1, False, True)
+    pool += memory_operands(f, ins, operands[1], m.GLOBAL, size, 1, False, False)
+    source_size: PoolItem = -1
+    ignore: PoolItem = -1
+    if len(operands) == 4:
+        last = operands[3]
+        if isinstance(last, Register) and not last.special and f.register(last.name).bank == 1:
+            ignore = Ref(f.register(last.name), negated=last.negated)
+        else:
+            source_size = f.source(ins, last, "u32")
+    f.finish(ins, Op(m.CP_ASYNC, [*pool, source_size, ignore]), [])
+
+
+def lower_cp_wait(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """cp.async.wait_group N, cp.async.wait_all."""
+    pending = -1
+    if ins.operands:
+        if not isinstance(ins.operands[0], Immediate):
+            raise f.context.malformed(ins, "wait_group takes an immediate")
+        pending = ins.operands[0].value
+    f.context.uses_copies = True
+    f.finish(ins, Op(m.CP_WAIT, [], aux=pending), [])
+
+
+LOWERERS = {
+    "load": lower_load,
+    "store": lower_store,
+    "atom": lower_atom,
+    "ldmatrix": lower_matrix,
+    "stmatrix": lower_matrix,
+    "cp_async": lower_cp_async,
+    "cp_wait": lower_cp_wait,
+}

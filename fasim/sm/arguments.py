@@ -1,0 +1,156 @@
+"""Kernel arguments: numpy arrays as device buffers, scalars to the parameter's type, structures by value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import LaunchError
+from fasim.gmem import AddressSpace, Allocation
+from fasim.isa.program import Parameter, Program
+from fasim.sm.cta import FRESH_BYTE
+
+Array = np.ndarray[Any, Any]
+_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
+    """An uninitialised array: every byte is 0xff (a NaN, -1), so that results which were never written show."""
+    result = np.empty(shape, dtype)
+    result.reshape(-1).view(np.uint8)[...] = FRESH_BYTE
+    return result
+
+
+@dataclass(frozen=True)
+class DeviceArray:
+    """An array that keeps its device address over launches; `array + n` points n elements into it."""
+
+    data: Array
+    offset: int = 0
+
+    def __add__(self, elements: int) -> DeviceArray:
+        """A pointer `elements` further on."""
+        return DeviceArray(self.data, self.offset + elements)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The whole array, wherever the pointer is."""
+        return np.asarray(self.data, dtype)
+
+
+def device_array(values: Any, dtype: Any = None) -> DeviceArray:
+    """Copy values into a new device buffer.
+
+    Returns: a DeviceArray; its `data` is the memory that kernels see.
+    """
+    return DeviceArray(np.array(values, dtype=dtype, order="C"))
+
+
+class Arguments:
+    """Lays out one launch's parameters and the buffers behind them."""
+
+    def __init__(self, program: Program, space: AddressSpace, addresses: dict[int, Allocation], names: Sequence[str] = ()) -> None:
+        self.program, self.space, self.addresses, self.names = program, space, addresses, names
+        self.copies: list[tuple[Array, Array]] = []
+
+    def pack(self, args: Sequence[Any]) -> Array:
+        """Parameter bytes.
+
+        Raises: LaunchError for a wrong number, type or range of arguments.
+        """
+        params = self.program.parameters
+        if len(args) != len(params):
+            names = ", ".join(f"{self._name(p, i)}: {p.type_}" for i, p in enumerate(params))
+            raise LaunchError(f"kernel {self.program.name} takes {len(params)} arguments ({names}), got {len(args)}")
+        data = np.zeros(max(self.program.param_bytes, 8), np.uint8)
+        for i, (param, value) in enumerate(zip(params, args)):
+            part = self._bytes(i, param, value)
+            data[param.offset : param.offset + len(part)] = np.frombuffer(part, np.uint8)
+        return data
+
+    def write_back(self) -> None:
+        """After the launch: arrays that had to be copied get their new contents."""
+        for original, copy in self.copies:
+            original[...] = copy
+
+    def _name(self, param: Parameter, index: int) -> str:
+        """What to call a parameter: compilers only write `kernel_param_0`."""
+        if index < len(self.names):
+            return self.names[index]
+        return f"#{index}" if "_param_" in param.name else param.name
+
+    def _bytes(self, index: int, param: Parameter, value: Any) -> bytes:
+        name = self._name(param, index)
+        if isinstance(value, DeviceArray):
+            self._need_pointer(name, param, "a device array")
+            address = self._allocate(name, value.data).address + value.offset * value.data.itemsize
+            return address.to_bytes(8, "little", signed=False)
+        if isinstance(value, np.ndarray) and value.ndim:
+            self._need_pointer(name, param, "an array")
+            return self._allocate(name, value).address.to_bytes(8, "little")
+        if value is None:
+            self._need_pointer(name, param, "None (a null pointer)")
+            return bytes(8)
+        if isinstance(value, (np.void, np.generic, np.ndarray)) and (param.type_.startswith("b8[") or isinstance(value, np.void)):
+            raw = bytes(np.asarray(value).tobytes())
+            if len(raw) != param.size_bytes:
+                raise LaunchError(f"argument {name} of {self.program.name} is a structure of {param.size_bytes} bytes, got {len(raw)}")
+            return raw
+        return self._scalar(name, param, value)
+
+    def _need_pointer(self, name: str, param: Parameter, what: str) -> None:
+        if param.size_bytes != 8 or param.type_[0] == "f":
+            raise LaunchError(f"argument {name} of {self.program.name} is {param.type_}, not a pointer: it cannot take {what}")
+
+    def _scalar(self, name: str, param: Parameter, value: Any) -> bytes:
+        type_, size = param.type_, param.size_bytes
+        if isinstance(value, np.generic) and not isinstance(value, (np.bool_, np.integer, np.floating)):
+            raise LaunchError(f"argument {name} of {self.program.name}: {type(value).__name__} is no scalar that a kernel takes")
+        if type_ in _FLOATS:
+            if not isinstance(value, (int, float, np.integer, np.floating)):
+                raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+            with np.errstate(over="ignore"):
+                result = _FLOATS[type_](value)
+            if np.isinf(result) and not np.isinf(value):
+                raise LaunchError(f"argument {name} of {self.program.name}: {value} does not fit into {type_}")
+            return bytes(result.tobytes())
+        if isinstance(value, np.floating):
+            # PTX calls half precision b16, and floats in structures b8[...]
+            if value.itemsize == size and size == 2:
+                return bytes(value.tobytes())
+            raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+        if not isinstance(value, (bool, int, np.integer, np.bool_)):
+            raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+        number = int(value)
+        if not -(1 << (8 * size - 1)) <= number < 1 << 8 * size:
+            raise LaunchError(f"argument {name} of {self.program.name}: {number} does not fit into {type_} ({size} bytes)")
+        return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+    def _allocate(self, name: str, array: Array) -> Allocation:
+        if array.dtype.hasobject:
+            raise LaunchError(f"argument {name}: an array of Python objects cannot be device memory")
+        if not array.flags.writeable:
+            copy = array.copy()
+            return self._place(name, copy)
+        if not array.flags.c_contiguous:
+            copy = np.ascontiguousarray(array)
+            self.copies.append((array, copy))
+            return self._place(name, copy)
+        return self._place(name, array)
+
+    def _place(self, name: str, array: Array) -> Allocation:
+        key = int(array.ctypes.data)
+        known = self.addresses.get(key)
+        if known is not None and known.data.nbytes >= array.nbytes:
+            return known
+        for other in self.addresses.values():
+            if other.host < key + array.nbytes and key < other.host + other.size_bytes:
+                # views of one array: keep the distance between their addresses
+                if other.host <= key and key + array.nbytes <= other.host + other.size_bytes:
+                    return Allocation(name, array, other.address + key - other.host)
+                raise LaunchError(f"argument {name} overlaps {other.name} but is not inside it; pass the whole array first, or copies")
+        allocation = self.space.add(name, array)
+        self.addresses[key] = allocation
+        return allocation

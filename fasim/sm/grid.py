@@ -1,0 +1,283 @@
+"""A grid: CTAs over all cores, with the same result whatever the number of cores.
+
+CTAs that share nothing run in parallel. Every worker notes which bytes its CTAs read and wrote; if two workers touched the same bytes and
+one of them wrote, memory is put back and the grid runs once more in the stated order: one core, CTAs in linear order, each until it ends or has
+used up its turn. Kernels that talk between CTAs (atomics, volatile or ordered accesses, fences in global memory) run that way at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import DeadlockError, ExecutionError, InstructionLimit, Where
+from fasim.gmem import AddressSpace
+from fasim.isa import machine as m
+from fasim.isa.program import Program
+from fasim.sm import findings
+from fasim.sm.machines import Machine
+from fasim.sm.services import Services
+from fasim.sm.state import CtaState, LaunchShape, Shared
+
+#: warp instructions of a CTA's turn, where CTAs take turns
+TURN_INSTRUCTIONS = 200_000
+#: fruitless rounds before the states of the CTAs are compared with earlier ones
+PATIENCE_ROUNDS = 8
+
+
+@dataclass
+class GridRun:
+    """One launch on its way: what runs, on what, and how far it got."""
+
+    program: Program
+    shape: LaunchShape
+    shared: Shared
+    space: AddressSpace
+    machine: Machine
+    workers: int
+    max_instructions: int | None
+    resident_ctas: int
+    progress: Callable[[int, int], None] | None = None
+    output: Callable[[str], None] = print
+    counts: np.ndarray[Any, Any] = field(init=False)
+    ordered: bool = field(init=False, default=False)
+    _stop: threading.Event = field(init=False, default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Run the whole grid; device memory is changed in place."""
+        total = self.shape.ctas
+        workers = min(self.workers, total)
+        if workers > 1 and not self.program.communicates:
+            saved = [(a, a.data.copy()) for a in self.space.allocations if not a.constant]
+            if self._run_parallel(workers):
+                return
+            for allocation, data in saved:
+                allocation.data[...] = data
+        self._run_ordered()
+
+    # --- CTAs in the stated order ---------------------------------------------------------------------------------------------
+
+    def _run_ordered(self) -> None:
+        self.ordered = True
+        self.counts = np.zeros(len(self.program), np.int64)
+        services = Services(self.program, self.space, self.output)
+        total, next_cta, executed = self.shape.ctas, 0, 0
+        states: list[CtaState] = []
+        spare: list[CtaState] = []
+        watch = _RepetitionWatch(self.space)
+        done = 0
+        try:
+            while done < total:
+                finished = 0
+                for state in [*states]:
+                    used, status = self._turn(state, services, executed)
+                    executed += used
+                    if status == m.DONE:
+                        states.remove(state)
+                        spare.append(state)
+                        finished += 1
+                # a CTA starts when those before it wait for something, as the hardware fills its SMs
+                while next_cta < total and len(states) < self.resident_ctas:
+                    state = spare.pop() if spare else CtaState(self.program, self.shape, self.shared)
+                    state.set(m.C_CTA, next_cta)
+                    state.set(m.C_CTA_END, next_cta + 1)
+                    state.set(m.C_STARTED, 0)
+                    next_cta += 1
+                    used, status = self._turn(state, services, executed)
+                    executed += used
+                    if status == m.DONE:
+                        spare.append(state)
+                        finished += 1
+                        self._report(done + finished)
+                        continue
+                    states.append(state)
+                done += finished
+                self._report(done)
+                if finished or next_cta < total and len(states) < self.resident_ctas:
+                    watch.reset()
+                elif states and watch.repeats(states):
+                    raise self._livelock(states)
+        finally:
+            for state in states + spare:
+                self.counts += state.counts
+
+    def _turn(self, state: CtaState, services: Services, executed: int) -> tuple[int, int]:
+        budget = min(TURN_INSTRUCTIONS, self.machine.slice_instructions)
+        used = 0
+        while True:
+            if self.max_instructions is not None:
+                budget = min(budget, self.max_instructions - executed - used)
+                if budget <= 0:
+                    raise self._limit(state)
+            state.set(m.C_BUDGET, budget)
+            status = self._step(state, services)
+            used += budget - state.get(m.C_BUDGET)
+            if status in (m.DONE, m.OUT_OF_BUDGET):
+                return used, status
+
+    def _step(self, state: CtaState, services: Services) -> int:
+        """Run a CTA until it is done, out of budget or failed; services are carried out on the way."""
+        status = self.machine.run(int(state.context.ctypes.data), self.program.entry_pc)
+        while status in (m.NEEDS_SERVICE, m.QUEUE_FULL):
+            if status == m.QUEUE_FULL:
+                state.grow_queue()
+            else:
+                services.perform(state)
+            status = self.machine.run(int(state.context.ctypes.data), self.program.entry_pc)
+        if status == m.FAILED:
+            raise findings.from_record(self.program, state, self.space)
+        return status
+
+    def _limit(self, state: CtaState) -> InstructionLimit:
+        cta = self.shape.ctaid(state.get(m.C_CTA))
+        return InstructionLimit(
+            f"kernel {self.program.name} executed {self.max_instructions} warp instructions and had not ended (CTA {cta}); "
+            "raise --max-instructions, or look for a loop that does not end",
+            Where(self.program.name, ctaid=cta),
+            kind="instruction_limit",
+        )
+
+    def _livelock(self, states: list[CtaState]) -> DeadlockError:
+        places: list[str] = []
+        for state in states[:8]:
+            for warp in range(self.shape.warps):
+                for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
+                    at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
+                    source = findings.source_at(self.program, int(state.splits[at + m.S_PC // 8]))
+                    lanes = findings.describe_lanes(findings.lanes_of(int(state.splits[at + m.S_MASK // 8])))
+                    cta = self.shape.ctaid(state.get(m.C_CTA))
+                    places.append(f"  CTA {cta} warp {warp} lanes {lanes} at {source.file}:{source.line}: `{source.text}`")
+        first = states[0]
+        waiting = self.shape.ctas - first.get(m.C_CTA) - len(states)
+        advice = f"; {waiting} CTAs have not started, since {self.resident_ctas} fill the GPU" if waiting > 0 and len(states) >= self.resident_ctas else ""
+        message = f"livelock in kernel {self.program.name}: the same states come round again and nothing changes in memory{advice}\n"
+        return DeadlockError(message + "\n".join(places[:12]), Where(self.program.name), kind="livelock")
+
+    def _report(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(done, self.shape.ctas)
+
+    # --- in parallel ----------------------------------------------------------------------------------------------------------
+
+    def _run_parallel(self, workers: int) -> bool:
+        """Returns False if the result might depend on the order of CTAs, or a CTA failed: then memory has to be put back."""
+        total = self.shape.ctas
+        chunk = max(1, total // (workers * 8))
+        lock, position = threading.Lock(), 0
+        states = [CtaState(self.program, self.shape, self.shared, map_bytes=self.space.map_bytes) for _ in range(workers)]
+        printed: dict[int, list[str]] = {}
+        executed = [0] * workers
+        done = [0]
+        suspect = threading.Event()
+
+        def take() -> tuple[int, int]:
+            nonlocal position
+            with lock:
+                first = position
+                position = min(position + chunk, total)
+                return first, position
+
+        def work(number: int) -> None:
+            state = states[number]
+            services = Services(self.program, self.space, lambda text: printed.setdefault(state.get(m.C_CTA), []).append(text))
+            watch = _RepetitionWatch(None)
+            while not suspect.is_set() and not self._stop.is_set():
+                first, last = take()
+                if first == last:
+                    return
+                state.set(m.C_CTA, first)
+                state.set(m.C_CTA_END, last)
+                status = m.OUT_OF_BUDGET
+                while status == m.OUT_OF_BUDGET and not suspect.is_set() and not self._stop.is_set():
+                    state.set(m.C_BUDGET, self.machine.slice_instructions)
+                    before = state.get(m.C_CTA)
+                    try:
+                        status = self._step(state, services)
+                    except ExecutionError:
+                        suspect.set()
+                        return
+                    executed[number] += self.machine.slice_instructions - state.get(m.C_BUDGET)
+                    if self.max_instructions is not None and sum(executed) > self.max_instructions:
+                        suspect.set()
+                        return
+                    if state.get(m.C_CTA) != before:
+                        watch.reset()
+                    elif status == m.OUT_OF_BUDGET and watch.repeats([state]):
+                        suspect.set()
+                        return
+                with lock:
+                    done[0] += last - first
+
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(work, i) for i in range(workers)]
+            try:
+                while not all(f.done() for f in futures):
+                    _wait(futures)
+                    self._report(done[0])
+            except BaseException:
+                self._stop.set()
+                raise
+            for future in futures:
+                future.result()
+        if suspect.is_set() or _conflict(states):
+            return False
+        self.counts = np.sum([state.counts for state in states], axis=0)
+        for cta in sorted(printed):
+            for text in printed[cta]:
+                self.output(text)
+        self._report(total)
+        return True
+
+
+def _wait(futures: list[Any]) -> None:
+    from concurrent.futures import wait
+
+    wait(futures, timeout=0.1)
+
+
+def _conflict(states: list[CtaState]) -> bool:
+    """Whether a worker touched bytes that another one wrote."""
+    read, written = states[0].reads.copy(), states[0].writes.copy()
+    for state in states[1:]:
+        if (state.writes & (read | written)).any() or (state.reads & written).any():
+            return True
+        read |= state.reads
+        written |= state.writes
+    return False
+
+
+class _RepetitionWatch:
+    """Notices that the whole state has been seen before: the machine is deterministic, so it will come round for ever."""
+
+    def __init__(self, space: AddressSpace | None) -> None:
+        self.space = space
+        self.reset()
+
+    def reset(self) -> None:
+        """Something ended or started."""
+        self.rounds, self.kept, self.next_keep = 0, b"", PATIENCE_ROUNDS
+
+    def repeats(self, states: list[CtaState]) -> bool:
+        """Count a round in which nothing ended; True if its state is one kept before (Brent's method)."""
+        self.rounds += 1
+        if self.rounds < PATIENCE_ROUNDS:
+            return False
+        digest = hashlib.blake2b(digest_size=16)
+        for state in states:
+            for part in (state.registers, state.smem, state.local, state.splits, state.warps, state.bars):
+                digest.update(part.data if part.size else b"")
+        for allocation in self.space.allocations if self.space is not None else ():
+            if not allocation.constant:
+                digest.update(np.ascontiguousarray(allocation.data).view(np.uint8).data if allocation.data.size else b"")
+        value = digest.digest()
+        if value == self.kept:
+            return True
+        if self.rounds >= self.next_keep:
+            self.kept, self.next_keep = value, 2 * self.next_keep
+        return False

@@ -1,0 +1,92 @@
+"""The two machines: compiled, and the same source as plain Python."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import UsageError
+from fasim.isa.program import HandlerUse, Program
+from fasim.isa.rows import ROWS
+from fasim.numerics import native
+from fasim.warp.handlers import HandlerKey, reference_handler
+
+
+@dataclass(frozen=True)
+class Machine:
+    """run(context address, entry pc) -> status; addresses(uses) -> what goes into the code for each handler."""
+
+    name: str
+    run: Callable[[int, int], int]
+    addresses: Callable[[Iterable[HandlerUse]], dict[HandlerUse, int]]
+    slice_instructions: int
+
+
+def link(program: Program, machine: Machine) -> np.ndarray[Any, Any]:
+    """The program's code with the addresses of its handlers."""
+    code = program.code.copy()
+    addresses = machine.addresses(program.handlers.values())
+    words = code.view(np.int64)
+    for pc, use in program.handlers.items():
+        words[pc, 2] = addresses[use]
+    return code
+
+
+def _reference_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
+    return {use: _reference_index(use) for use in uses}
+
+
+@functools.cache
+def _reference_index(use: HandlerUse) -> int:
+    row = ROWS[use.name]
+    handler = reference_handler(row, use.immediates)
+    count = sum(max(a.count, 1) for a in (*row.dests, *row.sources) if a.type_ != "imm" and a.name != "active")
+
+    def by_address(registers: int, operands: int, mask: int) -> None:
+        handler(_bytes_at(registers), _words_at(operands, count), mask)
+
+    native.REFERENCE_HANDLERS.append(by_address)
+    return len(native.REFERENCE_HANDLERS) - 1
+
+
+def _bytes_at(address: int) -> np.ndarray[Any, Any]:
+    # a register file is at most a few megabytes; offsets were made by lowering
+    return _view(address, 1 << 26, np.uint8)
+
+
+def _words_at(address: int, count: int) -> np.ndarray[Any, Any]:
+    return _view(address, count * 4, np.uint8).view(np.int32)
+
+
+def _view(address: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
+    class Holder:
+        __array_interface__ = {"shape": (size,), "typestr": np.dtype(dtype).str, "data": (address, False), "version": 3}
+
+    return np.asarray(Holder())
+
+
+def _jit_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
+    from fasim.warp.jit import engine
+
+    keys = {use: HandlerKey(use.name, use.immediates) for use in uses}
+    engine().load(keys.values())
+    return {use: engine().address(key) for use, key in keys.items()}
+
+
+@functools.cache
+def machine(name: str = "jit") -> Machine:
+    """The machine called "jit" or "reference"."""
+    from fasim.sm.cta import run_ctas
+    from fasim.warp.jit import configure_numba_cache
+
+    if name == "reference":
+        return Machine(name, run_ctas, _reference_addresses, 20_000)
+    if name != "jit":
+        raise UsageError(f"no machine called {name!r}; there are jit and reference")
+    configure_numba_cache()
+    compiled = native.compile_machine(run_ctas, "int64(int64, int64)")
+    return Machine(name, compiled, _jit_addresses, 20_000_000)

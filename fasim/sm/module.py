@@ -1,0 +1,386 @@
+"""The Python interface: compile a module, take a kernel, launch it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fasim.arch import Architecture, architecture
+from fasim.errors import LaunchError, UsageError
+from fasim.gmem import AddressSpace, Allocation
+from fasim.isa import machine as m
+from fasim.isa.program import ModuleVariable, Program, SourceInstruction
+from fasim.sm.arguments import Arguments
+from fasim.sm.grid import GridRun
+from fasim.sm.machines import link, machine
+from fasim.sm.services import HEAP_BYTES, HEAP_NAME
+from fasim.sm.state import LaunchShape, Shared
+from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
+from fasim.toolchain.cache import cached
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class InstructionCount:
+    """How often one instruction was executed, in warp instructions."""
+
+    source: SourceInstruction
+    executions: int
+    kind: str
+
+
+@dataclass
+class LaunchResult:
+    """What a launch did.
+
+    counts: by instruction, in program order. warp_instructions: their sum. shared_instructions: those that access shared memory.
+    seconds: time in the machine. ordered: whether CTAs ran one after the other because they communicate. output: what printf wrote.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_smem_bytes: int
+    smem_bytes: int
+    counts: list[InstructionCount]
+    warp_instructions: int
+    shared_instructions: int
+    seconds: float
+    ordered: bool
+    workers: int
+    output: str = ""
+    shared_accesses: list[Any] = field(default_factory=list)
+    hazards: list[Any] = field(default_factory=list)
+
+    def by_mnemonic(self) -> dict[str, int]:
+        """Executions by PTX mnemonic, most frequent first."""
+        totals: dict[str, int] = {}
+        for count in self.counts:
+            totals[count.source.mnemonic] = totals.get(count.source.mnemonic, 0) + count.executions
+        return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
+
+
+class Symbol:
+    """A __device__ or __constant__ variable of a module; its contents last over launches."""
+
+    def __init__(self, name: str, data: Array) -> None:
+        self.name, self._data = name, data
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the variable."""
+        return int(self._data.nbytes)
+
+    def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> Array:
+        """A copy of the contents as an array of `dtype`."""
+        values = self._data.view(dtype).copy()
+        return values if shape is None else values.reshape(shape)
+
+    def write(self, values: Any) -> None:
+        """Set the contents from the start on.
+
+        Raises: UsageError if the values are larger than the variable.
+        """
+        raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        if raw.nbytes > self._data.nbytes:
+            raise UsageError(f"symbol {self.name} holds {self._data.nbytes} bytes, got {raw.nbytes}")
+        self._data[: raw.nbytes] = raw
+
+
+class Module:
+    """A compiled module: kernels by name, variables by name."""
+
+    def __init__(self, ptx: str, path: str, arch: Architecture, compiled: CompiledModule | None = None) -> None:
+        self.ptx, self.path, self.arch, self.compiled = ptx, path, arch, compiled
+        self._programs: dict[str, Program] = {}
+        self._data: dict[str, Array] = {}
+
+    @functools.cached_property
+    def _index(self) -> tuple[list[str], dict[str, str]]:
+        """Entry names and the names of variables, from the cache if this PTX was seen before."""
+        return _load(self.ptx, "index", lambda: _parse_index(self.ptx, self.path))  # type: ignore[no-any-return]
+
+    @property
+    def kernel_names(self) -> list[str]:
+        """Kernels by their plain names."""
+        return [plain_name(name) for name in self._index[0]]
+
+    def kernel(self, name: str | None = None) -> Kernel:
+        """A kernel by exact, plain or template name; the only one if no name is given.
+
+        Raises: UsageError listing the kernels; UnsupportedInstruction if it needs what fasim does not model.
+        """
+        lowered = self.compiled.lowered_names if self.compiled else {}
+        entry = lowered.get(name or "") or find_entry(self._index[0], name)
+        if entry not in self._programs:
+            self._programs[entry] = _program(self.ptx, self.path, entry, self.arch.number)
+        return Kernel(self, self._programs[entry])
+
+    def symbol(self, name: str) -> Symbol:
+        """A variable by its plain name.
+
+        Raises: UsageError listing the variables.
+        """
+        names = self._index[1]
+        if name not in names:
+            raise UsageError(f"no variable {name!r} in this module; there are: {', '.join(sorted(names)) or 'none'}")
+        for variable in self._variables():
+            if variable.name == names[name]:
+                return Symbol(name, self.data(variable))
+        raise UsageError(f"variable {name!r} has no storage in this module")
+
+    def _variables(self) -> list[ModuleVariable]:
+        if not self._programs:
+            if not self._index[0]:
+                return []
+            self.kernel(self._index[0][0])
+        return next(iter(self._programs.values())).variables
+
+    def data(self, variable: ModuleVariable) -> Array:
+        """The memory of a variable, which all kernels of the module share."""
+        if variable.name not in self._data:
+            self._data[variable.name] = np.frombuffer(variable.initial, np.uint8).copy()
+        return self._data[variable.name]
+
+
+def _parse_index(ptx: str, path: str) -> tuple[list[str], dict[str, str]]:
+    from fasim.ptx.parser import parse
+
+    module = parse(ptx, path)
+    variables = {plain_name(v.name): v.name for v in module.variables.values() if v.state_space in ("global", "const")}
+    return list(module.entries), variables
+
+
+def _program(ptx: str, path: str, entry: str, arch: int) -> Program:
+    def make() -> Program:
+        from fasim.ptx.lower import lower
+        from fasim.ptx.parser import parse
+
+        return lower(parse(ptx, path), entry, arch)
+
+    return _load(ptx, f"{path} {entry} {arch}", make)  # type: ignore[no-any-return]
+
+
+def _load(ptx: str, what: str, make: Callable[[], Any]) -> Any:
+    """A pickled result from the cache, keyed by the PTX and by our own sources."""
+    key = hashlib.sha256(f"{lowering_digest()} {what} {len(ptx)} {ptx}".encode("utf-8", "surrogateescape")).hexdigest()
+    return pickle.loads(cached(key, ".pickle", lambda: pickle.dumps(make(), protocol=5)))
+
+
+@functools.cache
+def lowering_digest() -> str:
+    """Hash of the sources that parse and lower PTX."""
+    import fasim
+
+    digest, root = hashlib.sha256(), Path(fasim.__file__).parent
+    for package in ("isa", "ptx"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class Kernel:
+    """A kernel ready to launch."""
+
+    def __init__(self, module: Module, program: Program) -> None:
+        self.module, self.program = module, program
+
+    @property
+    def name(self) -> str:
+        """The plain name."""
+        return plain_name(self.program.name)
+
+    def launch(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] = (),
+        *,
+        dynamic_smem_bytes: int = 0,
+        opt_in: bool = True,
+        backend: str = "jit",
+        workers: int | None = None,
+        max_instructions: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        output: Callable[[str], None] | None = None,
+        names: Sequence[str] = (),
+    ) -> LaunchResult:
+        """Run the kernel on the grid; numpy arrays among `args` are device buffers and change in place.
+
+        grid, block: one to three sizes. opt_in: allow more than 48 KB of shared memory, as kernels that set the attribute do.
+        backend: "jit" or "reference". workers: threads (None: one a core). names: names of the arguments, for messages.
+        output: gets the text of device printf (None: standard output).
+        Raises: LaunchError, MemoryAccessError, DeadlockError, InstructionLimit, KernelAssertion, KernelTrap.
+        """
+        program, arch = self.program, self.module.arch
+        shape = self._shape(_triple(grid, "grid"), _triple(block, "block"), dynamic_smem_bytes, opt_in)
+        space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
+        arguments = Arguments(program, space, addresses, names)
+        params = arguments.pack(args)
+        for variable in program.variables:
+            space.allocations.append(Allocation(plain_name(variable.name), self.module.data(variable), variable.address, variable.space == "const"))
+        if "malloc" in program.services.values():
+            space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
+        space.allocations.sort(key=lambda a: a.address)
+        chosen = machine(backend)
+        shared = Shared(
+            code=link(program, chosen),
+            pool=program.pool,
+            template=self._template(shape),
+            specials=np.array(program.specials, np.int64).reshape(-1, 2),
+            params=params,
+            allocations=space.table(),
+            functions=np.array([len(program.functions), *program.functions], np.int64),
+        )
+        text: list[str] = []
+
+        def collect(part: str) -> None:
+            text.append(part)
+            (output or _to_stdout)(part)
+
+        cores = workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else workers or os.cpu_count() or 1
+        run = GridRun(program, shape, shared, space, chosen, cores, max_instructions, _resident(shape, arch), progress, collect)
+        start = time.perf_counter()
+        try:
+            run.run()
+        finally:
+            arguments.write_back()
+        return self._result(run, shape, time.perf_counter() - start, "".join(text))
+
+    def _shape(self, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic: int, opt_in: bool) -> LaunchShape:
+        program, arch = self.program, self.module.arch
+        for what, sizes, limits in (("grid", grid, arch.grid_limits), ("block", block, arch.block_limits)):
+            for axis, size, limit in zip("xyz", sizes, limits):
+                if not 1 <= size <= limit:
+                    raise LaunchError(f"{what}.{axis} is {size}; {arch.name} allows 1 to {limit}")
+        threads = block[0] * block[1] * block[2]
+        if threads > arch.threads_per_cta:
+            raise LaunchError(f"block {block} has {threads} threads; {arch.name} allows {arch.threads_per_cta}")
+        if program.required_block and block != program.required_block:
+            raise LaunchError(f"kernel {self.name} requires block {program.required_block} (.reqntid), got {block}")
+        if program.max_threads and threads > program.max_threads:
+            raise LaunchError(f"kernel {self.name} was compiled for at most {program.max_threads} threads (__launch_bounds__), got {threads}")
+        if dynamic < 0:
+            raise LaunchError(f"dynamic shared memory cannot be {dynamic} bytes")
+        if program.static_smem_bytes > arch.smem_default_bytes:
+            raise LaunchError(f"kernel {self.name} declares {program.static_smem_bytes} bytes of static shared memory; the limit is {arch.smem_default_bytes}")
+        total = program.static_smem_bytes + dynamic
+        limit = arch.smem_opt_in_bytes if opt_in else arch.smem_default_bytes
+        if total > limit:
+            advice = "" if opt_in else "; opt_in=True allows up to " + str(arch.smem_opt_in_bytes)
+            raise LaunchError(
+                f"kernel {self.name} needs {total} bytes of shared memory ({program.static_smem_bytes} static + {dynamic} dynamic); "
+                f"{arch.name} allows {limit} a CTA{advice}"
+            )
+        return LaunchShape(grid, block, total, dynamic, arch.sms)
+
+    def _template(self, shape: LaunchShape) -> Array:
+        from fasim.sm.state import aligned_bytes
+
+        program = self.program
+        template = aligned_bytes(len(program.template))
+        template[:] = program.template
+        values = {
+            **{f"%ntid.{axis}": size for axis, size in zip("xyz", shape.block)},
+            **{f"%nctaid.{axis}": size for axis, size in zip("xyz", shape.grid)},
+            "%nwarpid": self.module.arch.warps_per_sm,
+            "%nsmid": self.module.arch.sms,
+            "%dynamic_smem_size": shape.dynamic_smem_bytes,
+            "%total_smem_size": shape.smem_bytes,
+        }
+        for name, row in program.launch_rows.items():
+            template[row : row + 128].view(np.uint32)[:] = values[name]
+        return template
+
+    def _result(self, run: GridRun, shape: LaunchShape, seconds: float, text: str) -> LaunchResult:
+        program, counts = self.program, []
+        kinds = program.code[:, 0]
+        shared = 0
+        memory = {m.LOAD, m.STORE, m.ATOM, m.LDMATRIX, m.STMATRIX, m.CP_ASYNC}
+        for pc, source in enumerate(program.source):
+            if source is None:
+                continue
+            counts.append(InstructionCount(source, int(run.counts[pc]), m.KINDS[kinds[pc]]))
+            if kinds[pc] in memory and program.pool[program.code[pc, m.AT_POOL // 4]] == m.SHARED:
+                shared += int(run.counts[pc])
+        return LaunchResult(
+            kernel=self.name,
+            grid=shape.grid,
+            block=shape.block,
+            dynamic_smem_bytes=shape.dynamic_smem_bytes,
+            smem_bytes=shape.smem_bytes,
+            counts=counts,
+            warp_instructions=sum(c.executions for c in counts),
+            shared_instructions=shared,
+            seconds=seconds,
+            ordered=run.ordered,
+            workers=run.workers,
+            output=text,
+        )
+
+
+def _to_stdout(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def _triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
+    sizes = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) for s in sizes):
+        raise LaunchError(f"{what} takes one to three whole numbers, got {value!r}")
+    x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _resident(shape: LaunchShape, arch: Architecture) -> int:
+    """CTAs that the whole GPU holds at once, by warps and shared memory (registers are known only to ptxas)."""
+    per_sm = min(arch.ctas_per_sm, arch.warps_per_sm // shape.warps)
+    if shape.smem_bytes:
+        per_sm = min(per_sm, arch.smem_sm_bytes // (shape.smem_bytes + arch.smem_reserved_bytes))
+    return max(1, per_sm) * arch.sms
+
+
+def compile(
+    source: str | Path,
+    *,
+    arch: str = "sm_90",
+    defines: Mapping[str, object] | None = None,
+    include_dirs: Sequence[str | Path] = (),
+    entry: str | None = None,
+    options: Sequence[str] = (),
+) -> Module:
+    """Compile a .cu file, read a .ptx file, or take either as text.
+
+    source: a path, or source text (PTX text is known by its .version line). entry: needed only for templates that the file does not instantiate.
+    Returns: a Module. Raises: CompileError, PtxError, UsageError, ToolMissing.
+    """
+    target = architecture(arch)
+    text, path = _ptx_text(source)
+    if text is not None:
+        return Module(text, path, target)
+    compiled = compile_cuda(source, arch=arch, defines=defines, include_dirs=include_dirs, entry=entry, options=options)
+    return Module(compiled.ptx, compiled.source_path + ".ptx", target, compiled)
+
+
+def _ptx_text(source: str | Path) -> tuple[str | None, str]:
+    """PTX text and its name, (None, "") if the source is CUDA C++."""
+    if isinstance(source, Path) or (isinstance(source, str) and "\n" not in source and source.endswith(".ptx")):
+        path = Path(source)
+        if path.suffix == ".ptx":
+            try:
+                return path.read_text(), str(path)
+            except OSError as error:
+                raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        return None, ""
+    if "\n" in source and any(line.lstrip().startswith(".version") for line in source.splitlines()[:200]):
+        return source, "<ptx>"
+    return None, ""
