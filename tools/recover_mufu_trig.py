@@ -14,14 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from fasim.numerics.mufu_trig import ONE_OVER_TWO_PI, QUADRANT_BITS, QUADRANT_MASK, R_BITS, fmul_rz, square, turn_fraction
+from fasim.numerics.mufu import truncated_square
 
 Array = np.ndarray[Any, Any]
 
 BINADE = 1 << 23
 KEYS = ("3e800000", "3f000000", "3f800000", "40000000")
+ONE = 0x3F800000
+R_BITS = 17
+QUADRANT_BITS = 23
+QUADRANT_MASK = (1 << QUADRANT_BITS) - 1
+SIN_FRACTION_BITS, TANH_FRACTION_BITS = 37, 44
 R = np.arange(1 << R_BITS, dtype=np.int64)
-SQUARE = square(R.astype(np.uint32)).astype(np.int64)
+SQUARE = truncated_square(R.astype(np.uint32), R_BITS, 19).astype(np.int64)
 SCREEN = np.unique(np.concatenate([R[::53], R[:64], R[-64:]]))
 
 
@@ -45,6 +50,15 @@ def unpack(store: Any, key: str) -> Array:
         packed = np.stack([packed >> (bits * i) & ((1 << bits) - 1) for i in range(8 // bits)], 1).ravel()
     steps = packed[: count - 1].astype(np.int64) + least
     return np.concatenate([[first], first + np.cumsum(steps)]).astype(np.uint32)
+
+
+def turn_steps(x: Array) -> Array:
+    """FMUL.RZ(x, 1 / (2 pi)) in units of 2^-25, truncated, for the patterns of [0.25, 4)."""
+    product = ((x & 0x7FFFFF) | 0x800000).astype(np.int64) * 0xA2F983  # 24 x 24 bits, of 2^(exponent - 150) and 2^-26
+    extra = product >> 47
+    significand = product >> (23 + extra)
+    exponent = (x >> 23).astype(np.int64) - 126 + extra  # of the significand's last bit, in units of 2^-25, offset by 23 + 1
+    return np.asarray(significand << np.maximum(exponent - 1, 0) >> np.maximum(1 - exponent, 0))
 
 
 def fit(y: Array, fraction_bits: int) -> tuple[int, int, int]:

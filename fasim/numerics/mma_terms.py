@@ -78,15 +78,13 @@ class Multiplicand:
         return self.once((*key, lanes), lambda: permute(self.once(key, make), lanes))
 
     def value(self, element: int) -> Lanes:
-        """The element as f32; of f16, infinities and NaN become numbers of exponent 16."""
+        """The element as f32."""
         word = self.registers[element // self.per_register]
         if self.per_register == 1:
             return bits(word & 0xFFFFE000, "f32")
-        word = word << 16 if element % 2 == 0 else word & 0xFFFF0000
-        if not self.format.narrow:
-            return bits(word, "f32")
-        word = cast(cast(word, "s32") >> 3, "u32") & 0x8FFFE000
-        return bits(word, "f32") * 2.0**112
+        if self.format.narrow:
+            return cast(bits(cast(word if element % 2 == 0 else word >> 16, "u16"), "f16"), "f32")
+        return bits(word << 16 if element % 2 == 0 else word & 0xFFFF0000, "f32")
 
     def significand(self, element: int) -> Lanes:
         """What the multiplier sees: the value, or for a wide exponent the significand with its sign, in (-2, 2)."""
@@ -96,9 +94,7 @@ class Multiplicand:
     def special(self, element: int) -> Lanes:
         """`significand` with infinities and NaN in their place."""
         x = self.value(element)
-        if self.format.narrow:
-            return where(bits(x, "u32") & EXPONENT >= 143 << 23, bits(bits(x, "u32") | INFINITY, "f32"), x)
-        return where(bits(x, "u32") & EXPONENT == EXPONENT, x, significand(x))
+        return x if self.format.narrow else where(bits(x, "u32") & EXPONENT == EXPONENT, x, significand(x))
 
     def exponents(self, pair: tuple[int, int | None]) -> Lanes:
         """Packed exponent fields, 1 for a subnormal, with the marker added; 0 for zero."""

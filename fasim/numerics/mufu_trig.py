@@ -1,7 +1,7 @@
 """The special function unit's sine, cosine and hyperbolic tangent, bit for bit, on f32 bit patterns in arrays or lanes.
 
-All three are piecewise quadratics, S = A + B*r - C*square(r), with 17-bit r, a truncated squarer and no rounding: S is cut to 24
-significant bits. Only integer operations are used, so that every step has a counterpart on vectors of 32 lanes.
+All three are piecewise quadratics, S = A + B*r - C*square(r), with 17-bit r, the truncated squarer of `mufu`, no constant and no
+rounding: S is cut to 24 significant bits. Only integer operations are used, so that every step has a counterpart on vectors of 32 lanes.
 
 Source: exhaustive recordings on an H200 (sm_90); the tables in data/mufu_trig.npz come from tools/recover_mufu_trig.py.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fasim.numerics.either import leading_zeros, lookup, u32, u64, where
+from fasim.numerics.mufu import truncated_square
 
 U32 = Any  # an array of uint32, or u32 lanes
 U64 = Any  # an array of uint64, or u64 lanes
@@ -28,21 +29,29 @@ R_MASK = (1 << R_BITS) - 1
 QUADRANT_BITS = 23  # a quarter turn is 2^23 steps
 QUADRANT_MASK = (1 << QUADRANT_BITS) - 1
 TURN_MASK = (1 << (QUADRANT_BITS + 2)) - 1
+SIN_FRACTION_BITS = 37  # S of sine counts units of 2^-37
+TANH_FRACTION_BITS = 44  # the finest unit that a row of tanh uses
 
-_TABLES = np.load(Path(__file__).parent / "data" / "mufu_trig.npz")
-SIN_TABLE = np.ascontiguousarray(_TABLES["sin"].T)
-TANH_TABLE = np.ascontiguousarray(_TABLES["tanh"].T)
-for _table in (SIN_TABLE, TANH_TABLE):
-    _table.flags.writeable = False
+
+def _load() -> list[Any]:
+    with np.load(Path(__file__).parent / "data" / "mufu_trig.npz") as data:
+        tables = [np.ascontiguousarray(data[name].T) for name in ("sin", "tanh", "tanh_binades", "tanh_limits")]
+    for table in tables:
+        table.flags.writeable = False
+    return tables
+
+
+# A, B and C (u64) of every segment
+SIN_TABLE, TANH_TABLE, _BINADES, _LIMITS = _load()
+# u32 for each binade of tanh: the low bits of the argument's fraction that are dropped, and the binade's first segment
+TANH_DROP, TANH_FIRST_ROW = _BINADES
+# |x| below the first limit is its own tanh, from the second on tanh is 1
+TANH_LEAST, TANH_SATURATED = (int(limit) for limit in _LIMITS)
 
 
 def square(r: U32) -> U32:
     """r*r / 2^19 of a 17-bit r, without the partial products of weight below 2^19."""
-    total = r & 0
-    for i in range(10, R_BITS):
-        row = ((r & ((1 << i) - 1)) >> (18 - i)) + (1 << (2 * i - 19))
-        total = total + where((r >> i) & 1 != 0, row, 0)
-    return total
+    return truncated_square(r, R_BITS, 19)
 
 
 def normalise(s: U64, fraction_bits: int) -> U32:
@@ -80,6 +89,11 @@ def turn_fraction(t: U32) -> U32:
     return fixed & TURN_MASK
 
 
+def _quadratic(table: Any, row: U32, r: U32) -> U64:
+    a, b, c = (lookup(table[i], row) for i in range(3))
+    return a + b * u64(r) - c * u64(square(r))
+
+
 def _sine_of_steps(q: U32) -> U32:
     """sin(2 pi q / 2^25), q < 2^25; the descending quadrants take the one's complement of their fraction."""
     quadrant = q >> QUADRANT_BITS
@@ -111,3 +125,16 @@ def sin_approx_ftz(x: U32) -> U32:
 def cos_approx_ftz(x: U32) -> U32:
     """cos.approx.ftz.f32 (and cos.approx.f32, the same machine code): FMUL.RZ by 1/(2 pi), then MUFU.COS."""
     return mufu_cos(fmul_rz(x, ONE_OVER_TWO_PI))
+
+
+def tanh_approx(x: U32) -> U32:
+    """tanh.approx.f32, which is MUFU.TANH: odd, x itself near zero, 1 from some |x| on, NaN gives 0x7fffffff."""
+    magnitude = x & 0x7FFFFFFF
+    inside = where(magnitude < TANH_LEAST, TANH_LEAST, magnitude)
+    inside = where(inside < TANH_SATURATED, inside, TANH_SATURATED - 1)
+    binade = (inside >> 23) - (TANH_LEAST >> 23)
+    fraction = (inside & 0x7FFFFF) >> lookup(TANH_DROP, binade)
+    row = lookup(TANH_FIRST_ROW, binade) + (fraction >> R_BITS)
+    value = normalise(_quadratic(TANH_TABLE, row, fraction & R_MASK), TANH_FRACTION_BITS)
+    value = where(magnitude < TANH_LEAST, magnitude, where(magnitude < TANH_SATURATED, value, ONE))
+    return where(magnitude > 0x7F800000, CANONICAL_NAN, value | (x & SIGN))

@@ -39,7 +39,7 @@ def _less(high_a: Lanes, low_a: Lanes, high_b: Lanes, low_b: Lanes) -> Lanes:
 
 
 def fma_f64(a: Lanes, b: Lanes, c: Lanes, rounding: str) -> Lanes:
-    """a * b + c of finite doubles, rounded once by `rn`, `rz`, `rm` or `rp`."""
+    """a * b + c of finite doubles, rounded once by `rz`, `rm` or `rp`."""
     (sign_a, exponent_a, m_a), (sign_b, exponent_b, m_b), (sign_c, exponent_c, m_c) = _unpack(a), _unpack(b), _unpack(c)
     sign_p = sign_a ^ sign_b
     # both terms with their leading bit at 124 or 125 of 128, so that a sum has room and a difference guard bits
@@ -67,7 +67,7 @@ def fma_f64(a: Lanes, b: Lanes, c: Lanes, rounding: str) -> Lanes:
 
 
 def _round(sign: Lanes, exponent: Lanes, high: Lanes, low: Lanes, rounding: str) -> Lanes:
-    """The double nearest in the wanted direction to high:low * 2**exponent, which is not 0."""
+    """The nearest double in the wanted direction from high:low * 2**exponent, which is not 0."""
     empty = high == 0
     high, low = where(empty, low, high), where(empty, 0, low)
     exponent = where(empty, exponent - 64, exponent)
@@ -80,9 +80,7 @@ def _round(sign: Lanes, exponent: Lanes, high: Lanes, low: Lanes, rounding: str)
     biased = where(subnormal, 0, biased - 1)  # the leading bit adds 1 where there is one
     rest = (significand | cast(below != 0, "u64")) & 0x7FF
     kept = significand >> 11
-    if rounding == "rn":
-        up = (rest > 0x400) | ((rest == 0x400) & ((kept & 1) != 0))
-    elif rounding == "rz":
+    if rounding == "rz":
         up = rest > 0x7FF
     else:
         up = (rest != 0) & ((sign != 0) if rounding == "rm" else (sign == 0))
@@ -90,9 +88,6 @@ def _round(sign: Lanes, exponent: Lanes, high: Lanes, low: Lanes, rounding: str)
     value = (bits(where(overflow, 0, biased), "u64") << 52) + kept + cast(up, "u64")
     infinity = 0x7FF0000000000000
     limit = const(infinity, like=sign)
-    if rounding == "rz":
-        limit = limit - 1
-    elif rounding != "rn":
-        limit = limit - (sign if rounding == "rp" else sign ^ 1)
+    limit = limit - (const(1, like=sign) if rounding == "rz" else sign if rounding == "rp" else sign ^ 1)
     value = where(overflow | (value >= infinity), limit, value)
     return bits(value | (sign << 63), "f64")

@@ -74,7 +74,7 @@ class Context:
     def constant(self, bank: int, bits: int | tuple[int, ...]) -> VReg:
         """The fixed row that holds a constant (or one for each lane)."""
         if isinstance(bits, int):
-            bits &= (1 << bank) - 1
+            bits = (0xFFFFFFFF if bits & 1 else 0) if bank == 1 else bits & ((1 << bank) - 1)
         key = (bank, bits)
         if key not in self.constants:
             values = bits if isinstance(bits, tuple) else (bits,) * 32

@@ -220,7 +220,7 @@ class FunctionLowerer:
                 value = struct.unpack("<I", struct.pack("<f", operand.value))[0] if type_ == "f32" else _f64_bits(float(operand.value))
                 return Ref(context.constant(bank, value))
             if bank == 1:
-                return Ref(context.constant(1, 0xFFFFFFFF if operand.value & 1 else 0))
+                return Ref(context.constant(1, int(operand.value != 0)))
             return Ref(context.constant(bank, operand.value & ((1 << bits) - 1)))
         if isinstance(operand, FloatImmediate):
             if operand.type != type_ and type_ == "f32":

@@ -129,9 +129,9 @@ def _memory_error(program: Program, state: CtaState, space: AddressSpace, kind: 
             hint += "; this looks like a null pointer"
     action = "write" if write & 1 and kind != m.E_CONST_WRITE else "read" if not write else "access"
     message = f"{words}: {size}-byte {name} {action} at {place(where)}: {hint}"
-    return MemoryAccessError(
-        message, where, kind=f"{short}_{name}", access="write" if write else "read", addresses=addresses, lanes=len(where.lanes), size_bytes=size, **details
-    )
+    label = short if kind == m.E_MISALIGNED else f"{short}_{name}"
+    access = "write" if write else "read"
+    return MemoryAccessError(message, where, kind=label, space=name, access=access, addresses=addresses, lanes=len(where.lanes), size_bytes=size, **details)
 
 
 def deadlock(program: Program, state: CtaState) -> DeadlockError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 _HEAD = re.compile(
-    r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<severity>catastrophic error|error|warning|remark|note)"
+    r"^(?:(?P<file>.+?)\((?P<line>\d+)\)|At end of source): (?P<severity>catastrophic error|error|warning|remark|note)"
     r"(?: #(?P<number>\d+)-D)?: (?P<text>.*)$"
 )
 _BACKTRACE = re.compile(r'at line (\d+)(?: of "?([^"\n]+?)"?)?$', re.MULTILINE)
@@ -66,7 +66,7 @@ def _diagnostic(block: list[str]) -> Diagnostic:
             column = line.index("^") - 2
             break
     text = "\n".join(block).rstrip()
-    return Diagnostic(head["file"], int(head["line"]), column, head["severity"], head["number"] or "", head["text"], text)
+    return Diagnostic(head["file"] or "", int(head["line"] or 0), column, head["severity"], head["number"] or "", head["text"], text)
 
 
 def user_warnings(log: str, own_directories: tuple[str, ...], host_code_set_aside: bool) -> list[Diagnostic]:

@@ -12,7 +12,7 @@ from fasim.toolchain.diagnostics import Diagnostic, ptxas_lines, read_log, regis
 from fasim.toolchain.headers import INCLUDE_DIRECTORY, PRE_INCLUDE, host_library_headers, virtual_headers
 from fasim.toolchain.hostcode import launch_expressions
 from fasim.toolchain.names import find_entry, plain_name
-from fasim.toolchain.setaside import HostCode, SourceFile
+from fasim.toolchain.setaside import HostCode, SourceFile, is_host_mark
 from fasim.toolchain.wheels import cuda_include_directories
 
 _MAX_ROUNDS = 60
@@ -204,6 +204,12 @@ class _Compilation:
             if not changed:
                 break
             output = self.compile_once()
+        if self.host.missing_marks(output.log):
+            # the mark may come from a macro of a header that was not read
+            with self.host.nothing_set_aside():
+                as_written = self.compile_once()
+            if as_written.ok:
+                return as_written
         raise self.failure(first_failure or output)
 
     def lacks_std(self, errors: list[Diagnostic]) -> bool:
@@ -218,14 +224,8 @@ class _Compilation:
         log = output.log.strip()
         own = tuple(str(path) for path in self.toolkit)
         errors = [d for d in read_log(log) if d.is_error]
-        unbalanced = [file for file in host.files() if file.unbalanced_line]
-        if unbalanced and any("host" in d.text or "<<<" in d.block for d in errors):
-            file = unbalanced[0]
-            return UsageError(
-                f"{file.name}({file.unbalanced_line}): the braces of this file do not match, "
-                f"so its host code cannot be told from its device code. "
-                f"Put the host code between `#ifndef __CUDACC_RTC__` and `#endif`.\n{log}"
-            )
+        if any(file.unbalanced_line for file in host.files()):
+            return self.unbalanced(errors, log)
         if hint := _missing_header(errors):
             return CompileError(f"{log}\n{hint}")
         if _NAME_MAP.search(log):
@@ -237,6 +237,18 @@ class _Compilation:
             # a message of ptxas, which has no place in the source
             blocks.insert(0, log)
         return CompileError("\n\n".join(dict.fromkeys(blocks)))
+
+    def unbalanced(self, errors: list[Diagnostic], log: str) -> CompileError | UsageError:
+        """The error for a file whose braces do not match: a mistake if the compiler says so too."""
+        file = next(file for file in self.host.files() if file.unbalanced_line)
+        if 'expected a "}"' in log or not any(is_host_mark(error) or "<<<" in error.block for error in errors):
+            own = [error.block for error in errors if not is_host_mark(error)]
+            return CompileError("\n\n".join(dict.fromkeys(own)) or log)
+        return UsageError(
+            f"{file.name}({file.unbalanced_line}): a brace has no partner here, "
+            f"so the file's host code cannot be told from its device code. "
+            f"Put the host code between `#ifndef __CUDACC_RTC__` and `#endif`.\n{log}"
+        )
 
 
 def _light_names() -> frozenset[str]:

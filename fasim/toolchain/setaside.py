@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from fasim.toolchain.cpplex import Lexed, lex
+from fasim.toolchain.declarations import UnbalancedBraces, Unit, declarations, flatten
 from fasim.toolchain.diagnostics import Diagnostic
-from fasim.toolchain.hostcode import UnbalancedBraces, Unit, blank, declarations, device_function_names, flatten, obvious_host_code
+from fasim.toolchain.hostcode import blank, device_function_names, obvious_host_code
 from fasim.toolchain.names import plain_name
 
 # fragments of NVRTC's messages about entities that nvcc would compile for the host
@@ -20,6 +22,11 @@ _HOST_MEMBER = "class static data member"
 _HOST_LAMBDA = "execution space for the lambda closure"
 _UNMARKED = "it has neither __device__ nor __global__, so kernels cannot call it"
 _HOST_MARKS = (_HOST_FUNCTION, _HOST_VARIABLE, _HOST_MEMBER, _HOST_LAMBDA)
+
+
+def is_host_mark(error: Diagnostic) -> bool:
+    """Whether a message only says that code without a device mark is not allowed."""
+    return any(mark in error.text for mark in _HOST_MARKS)
 
 
 class SourceFile:
@@ -104,6 +111,20 @@ class HostCode:
         """Whether anything is blanked."""
         return any(file.whole or file.bodies for file in self.files())
 
+    @contextmanager
+    def nothing_set_aside(self) -> Iterator[None]:
+        """Within this block all files are as their authors wrote them."""
+        saved = [(file, file.whole, file.bodies) for file in self.files()]
+        device, self.default_device = self.default_device, False
+        for file, _, _ in saved:
+            file.whole, file.bodies = [], []
+        try:
+            yield
+        finally:
+            self.default_device = device
+            for file, whole, bodies in saved:
+                file.whole, file.bodies = whole, bodies
+
     def virtual_headers(self) -> dict[str, str]:
         """Headers with host code set aside, by the name they are included under."""
         return {
@@ -133,9 +154,10 @@ class HostCode:
         Returns: whether anything changed, so that another compilation is worth its time.
         """
         changed = False
+        settled = {id(unit) for file in self.files() for unit in file.bodies}
         for error in errors:
             known = len(self.headers)
-            if self.file_of(error.file) is None and any(mark in error.text for mark in _HOST_MARKS):
+            if self.file_of(error.file) is None and is_host_mark(error):
                 # a header of the toolkit that declares host functions, such as cuda.h
                 changed |= self.treat_rest_as_device()
                 continue
@@ -143,19 +165,22 @@ class HostCode:
             changed |= len(self.headers) != known and any(file.whole for file in self.headers.values())
             for file, line, column in places:
                 chain = file.chain(line, column)
-                if chain and self._respond_at(file, chain, error):
+                if chain and self._respond_at(file, chain, error, settled):
                     changed = True
                     break
         return changed
 
-    def _respond_at(self, file: SourceFile, chain: list[Unit], error: Diagnostic) -> bool:
+    def _respond_at(self, file: SourceFile, chain: list[Unit], error: Diagnostic, settled: set[int]) -> bool:
         innermost = chain[-1]
-        marks_only = any(mark in error.text for mark in _HOST_MARKS)
+        marks_only = is_host_mark(error)
         constant = innermost.is_constant or (_HOST_LAMBDA in error.text and innermost.is_device)
         if marks_only and (innermost.in_class or constant or innermost.is_device):
             return self.treat_rest_as_device()
         for unit in reversed(chain):
             if unit.kind == "scope" or unit.is_device or unit.specialises:
+                return False
+            if id(unit) not in settled and any(unit is other for other in file.bodies):
+                # its body went in this round, so the message is out of date
                 return False
             if unit.is_data_member:
                 # without it the class would have another layout

@@ -99,23 +99,33 @@ def compile_ir(text: str) -> bytes:
     return bytes(target.emit_object(module))
 
 
+#: sources that decide what a handler's code is, and those that are compiled by numba
+_HANDLER_SOURCES = ("numerics", "isa/table.py", "isa/instructions", "warp/handlers.py", "warp/jit.py")
+_MACHINE_SOURCES = ("numerics/native.py", "isa/machine.py", "smem", "warp", "sm/cta.py")
+
+
 @functools.cache
-def source_digest() -> str:
-    """Hash of the sources that decide what a handler's code is, and of the processor and LLVM."""
+def source_digest(sources: tuple[str, ...]) -> str:
+    """Hash of some of our sources, of the processor and of LLVM."""
     digest = hashlib.sha256()
     root = Path(fasim.__file__).parent
-    for package in ("numerics", "isa", "warp", "sm", "smem"):
-        for path in sorted((root / package).rglob("*.py")) + sorted((root / package).rglob("*.npz")):
+    for name in sources:
+        paths = sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]
+        for path in paths:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    digest.update(f"{llvmlite.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
+    digest.update(f"{llvmlite.__version__} {numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
     return digest.hexdigest()[:32]
 
 
 def configure_numba_cache() -> None:
     """Keep numba's compiled functions under a name that changes with any of our sources: it looks at one file only."""
-    folder = cache_dir() / "numba" / source_digest()
+    folder = cache_dir() / "numba" / source_digest(_MACHINE_SOURCES)
     folder.mkdir(parents=True, exist_ok=True)
     numba.config.CACHE_DIR = str(folder)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Engine:
@@ -133,11 +143,17 @@ class Engine:
         for key in missing:
 
             def make(key: HandlerKey = key) -> bytes:
-                nonlocal compiled
-                compiled += 1
-                return compile_ir(handler_ir(ROWS[key.name], key))
+                # most changes of our sources leave most handlers as they were: those are found again by their IR
+                text = handler_ir(ROWS[key.name], key)
 
-            data = cached(hashlib.sha256(f"{source_digest()} {key.symbol}".encode()).hexdigest(), ".o", make)
+                def build() -> bytes:
+                    nonlocal compiled
+                    compiled += 1
+                    return compile_ir(text)
+
+                return cached(_hash(f"{source_digest(())} {text}"), ".o", build)
+
+            data = cached(_hash(f"{source_digest(_HANDLER_SOURCES)} {key.symbol}"), ".o", make)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         if missing:
             self._engine.finalize_object()

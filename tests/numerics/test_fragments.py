@@ -106,8 +106,9 @@ def test_wmma_registers_as_ptxas_loads_them(shape, operand, type_, first):
 
 
 def test_wmma_accumulators_as_ptxas_loads_them():
-    assert wmma_fragment_elements("m16n16k16", "c", "f16")[6].tolist() == [[1, 4], [1, 5], [9, 4], [9, 5], [1, 12], [1, 13], [9, 12], [9, 13]]
-    assert wmma_fragment_elements("m8n32k16", "c", "f16")[6].tolist() == [[4, 1], [5, 1], [4, 9], [5, 9], [4, 17], [5, 17], [4, 25], [5, 25]]
+    lane6 = {shape: wmma_fragment_elements(shape, "c", "f16")[6].tolist() for shape in ("m16n16k16", "m8n32k16")}
+    assert lane6["m16n16k16"] == [[1, 4], [1, 5], [9, 4], [9, 5], [1, 12], [1, 13], [9, 12], [9, 13]]
+    assert lane6["m8n32k16"] == [[4, 1], [5, 1], [4, 9], [5, 9], [4, 17], [5, 17], [4, 25], [5, 25]]
 
 
 @pytest.mark.parametrize("shape, type_", MMA)

@@ -12,7 +12,8 @@ import pytest
 from fasim.errors import CompileError, UsageError
 from fasim.toolchain import compile_cuda
 from fasim.toolchain.cpplex import lex
-from fasim.toolchain.hostcode import blank, declarations, flatten, launch_expressions, obvious_host_code
+from fasim.toolchain.declarations import declarations, flatten
+from fasim.toolchain.hostcode import blank, launch_expressions, obvious_host_code
 
 KERNEL = "__global__ void k(float *p) { p[0] = 1; }\n"
 
@@ -33,7 +34,7 @@ def test_snippet_compiles(name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-@pytest.mark.parametrize("name", list(SNIPPETS)[::4])
+@pytest.mark.parametrize("name", list(SNIPPETS)[::6])
 def test_nvcc_takes_the_snippet_too(name: str, tmp_path: Path) -> None:
     text, accepted = SNIPPETS[name]
     (tmp_path / "x.cu").write_text(text)
@@ -162,9 +163,34 @@ def test_specialisation_is_never_dropped() -> None:
         compile_cuda(text)
 
 
-def test_unmatched_braces_are_refused_with_advice() -> None:
-    with pytest.raises(UsageError, match=r"source.cu\(2\).*__CUDACC_RTC__"):
-        compile_cuda(KERNEL + "void f() {")
+def test_mark_from_a_macro_of_a_toolkit_header() -> None:
+    text = "#include <vector_types.h>\n__MARK__ float f(float x) { return x; }\n__global__ void k(float *p) { p[0] = f(p[1]); }"
+    assert ".entry" in compile_cuda(text, options=["-D__MARK__=__device__"]).ptx
+
+
+def test_constructor_with_several_mistakes_stays_declared() -> None:
+    """Were the constructor gone, the kernel would silently construct without it."""
+    text = """
+        struct V { float x; int n;
+                   V() { cudaFree(0); unknown(1);
+                         unknown(2); }
+                   __device__ float get() const { return x; } };
+        __global__ void k(float *p) { V v; p[0] = v.get(); }
+    """
+    with pytest.raises(CompileError, match=r"_ZN1VC1Ev[\s\S]*host code"):
+        compile_cuda(text)
+
+
+def test_unmatched_braces_are_the_compilers_message() -> None:
+    with pytest.raises(CompileError, match=r'expected a "}"') as caught:
+        compile_cuda("__global__ void k(float *p) {\n  if (p) {\n  p[0] = 1;\n}\nint main() {\n  return 0;\n}\n")
+    assert "considered a host function" not in str(caught.value)
+
+
+def test_unclear_host_code_is_refused_with_advice() -> None:
+    """Digraphs are braces to the compiler only."""
+    with pytest.raises(UsageError, match=r"source.cu\(3\).*__CUDACC_RTC__"):
+        compile_cuda(KERNEL + "void f() <% k<<<1, 1>>>(0);\n}\n")
 
 
 def test_host_code_in_headers(tmp_path: Path) -> None:

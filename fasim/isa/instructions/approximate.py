@@ -87,7 +87,7 @@ _FTZ_ONLY: dict[str, list[tuple[int, int]]] = {
     "sqrt": [(0x80000001, 0x80000000)],
 }
 _PLAIN_ONLY: dict[str, list[tuple[int, int]]] = {
-    "ex2": [(0xC2FE0000, 0x003FFFFF), (0xC3160000, 1), (0xC2FC0000, 0x00800000)],  # the square of ex2(-63.5), 2**-150 from above, 2**-126
+    "ex2": [(0xC2FE0000, 0x003FFFFF), (0xC3150000, 1), (0xC3160000, 0)],  # the squares of ex2(-63.5), ex2(-74.5) and 2**-75
     "lg2": [(1, 0xC3150000)],  # -149
     "rcp": [(1, INF), (0x7F000000, 0x00400000), (0x00400000, 0x7F000000)],
     "rsqrt": [(2, 0x64800000)],  # 2**-148

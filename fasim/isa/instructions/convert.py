@@ -211,17 +211,18 @@ for _float, _register in REGISTER.items():
         if _float == "bf16" and _n == 8:
             continue
         _arch = 90 if _float == "bf16" else 0
-        for _ftz in ("", "ftz") if _float == "f32" else ("",):
-            for _sat in ("", "sat") if _float != "bf16" else ("",):
+        for _flushing in ("", "ftz") if _float == "f32" else ("",):
+            for _clamp in ("", "sat") if _float != "bf16" else ("",):
                 for _rounding in convert.INTEGRAL:
                     for _dest in (n for n in (8, 16, 32, 64) if n >= _n):
-                        _full = _name(_rounding, _ftz, _sat, _integer, _float) + (f":d{_dest}" if _dest > _n else "")
-                        _op(_full, f"d:u{_dest} = a:{_register}", float_to_int(_float, _integer, _rounding, bool(_ftz), _dest), _arch)
+                        _full = _name(_rounding, _flushing, _clamp, _integer, _float) + (f":d{_dest}" if _dest > _n else "")
+                        _semantics = float_to_int(_float, _integer, _rounding, bool(_flushing), _dest)
+                        _op(_full, f"d:u{_dest} = a:{_register}", _semantics, _arch)
                 for _rounding in ieee.ROUNDINGS:
                     for _shape in ("", ":a64") if _n < 64 else ("",):
-                        _full = _name(_rounding, _ftz, _sat, _float, _integer) + _shape
+                        _full = _name(_rounding, _flushing, _clamp, _float, _integer) + _shape
                         _type = "b64" if _shape else _integer
-                        _op(_full, f"d:{_register} = a:{_type}", int_to_float(_integer, _float, _rounding, bool(_sat)), _arch)
+                        _op(_full, f"d:{_register} = a:{_type}", int_to_float(_integer, _float, _rounding, bool(_clamp)), _arch)
 
 
 # --- packed formats and tf32 ---------------------------------------------------------------------------------------------------

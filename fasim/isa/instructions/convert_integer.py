@@ -67,3 +67,34 @@ for _source in TYPES:
                         doc=DOC,
                         cases=_cases(_source, _target, _sat, _dest),
                     )(conversion(_source, _target, _sat, _dest))
+
+
+# --- cvt.pack ------------------------------------------------------------------------------------------------------------------
+
+
+def packing(letter: str, size: int) -> Callable[..., Lanes]:
+    """a and b saturated to `size` bits side by side, b below; what room is left above holds the low bits of c."""
+    low, high = limits(f"{letter}{size}")
+
+    def semantics(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+        upper, lower = (bits(where(x < low, low, where(x > high, high, x)), "u32") & ((1 << size) - 1) for x in (a, b))
+        packed = (upper << size) | lower
+        return packed | (c[0] << 2 * size) if c else packed
+
+    return semantics
+
+
+for _letter in "us":
+    for _size in (2, 4, 8, 16):
+        _low, _high = (x & ((1 << _size) - 1) for x in limits(f"{_letter}{_size}"))
+        _rest = (0x5A5A5A5A,) if _size < 16 else ()
+        op(
+            f"cvt.pack.sat.{_letter}{_size}.s32" + (".b32" if _rest else ""),
+            "d:b32 = a:s32, b:s32" + (", c:b32" if _rest else ""),
+            doc="data-movement-and-conversion-instructions-cvt-pack",
+            min_arch=72 if _size >= 8 else 75,
+            cases=[
+                ((2**31 - 1, 2**31, *_rest), sum(_rest) << 2 * _size | _high << _size | _low),
+                ((1, 0, *_rest), sum(_rest) << 2 * _size | 1 << _size),
+            ],
+        )(packing(_letter, _size))

@@ -98,16 +98,13 @@ for _name, _function in _FUNCTIONS.items():
 
 for _type, _format in FORMATS.items():
     _one = 0x3C00 if _type == "f16" else 0x3F80
-    for _name, _function, _cases in (
-        ("neg", narrow.neg, [(_one, _one | 0x8000), (0x8000, 0), (1, 0x8001), (0xFFC1, 0x7FFF)]),
-        ("abs", narrow.absolute, [(_one | 0x8000, _one), (0x8000, 0), (0x8001, 1), (0xFFC1, 0x7FFF)]),
-    ):
-        for _ftz in ("", ".ftz") if _type == "f16" else ("",):
-            _semantics = modified(_of(_function, _format), _format, bool(_ftz))
-            _some = [(_one, _cases[0][1]), (0x83FF, 0 if _name == "neg" else 0)] if _ftz else _cases
-            if _ftz and _name == "abs":
-                _some = [(0x83FF, 0)]
-            declare([f"{_name}{_ftz}.{_type}"], _semantics, 1, _DOC + _name, _some, 53 if _type == "f16" else 80)
+    _least_arch = 53 if _type == "f16" else 80
+    _neg, _absolute = _of(narrow.neg, _format), _of(narrow.absolute, _format)
+    declare([f"neg.{_type}"], _neg, 1, _DOC + "neg", [(_one, _one | 0x8000), (0x8000, 0), (1, 0x8001), (0xFFC1, 0x7FFF)], _least_arch)
+    declare([f"abs.{_type}"], _absolute, 1, _DOC + "abs", [(_one | 0x8000, _one), (0x8000, 0), (0x8001, 1), (0xFFC1, 0x7FFF)], _least_arch)
+    if _type == "f16":
+        declare(["neg.ftz.f16"], modified(_neg, _format, ftz=True), 1, _DOC + "neg", [(_one, _one | 0x8000), (0x03FF, 0x8000)], 53)
+        declare(["abs.ftz.f16"], modified(_absolute, _format, ftz=True), 1, _DOC + "abs", [(_one | 0x8000, _one), (0x83FF, 0)], 53)
 
 
 def extreme(format_: Format, largest: bool, nan: bool, xorsign: bool) -> Semantics:

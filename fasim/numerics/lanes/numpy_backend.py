@@ -144,8 +144,10 @@ def _fma(a: Any, b: Any, c: Any, dtype: Any) -> Any:
     """Exact a * b + c with one rounding, by rationals; anything not finite goes the IEEE way."""
     with np.errstate(all="ignore"):
         plain = a * b + c
+        if np.isinf(c) and np.isfinite(a) and np.isfinite(b):
+            return c  # though a * b may overflow to the other infinity
         if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
-            return plain if not np.isinf(c) or np.isnan(a * b) else (c if not np.isinf(a * b) else plain)
+            return plain
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if exact == 0:
         product_sign = bool(np.signbit(a)) != bool(np.signbit(b))

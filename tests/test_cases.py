@@ -1,0 +1,113 @@
+"""The published mistakes in tests/cases: right answers and right errors, from CUDA source and from the PTX of nvcc."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fasim
+from fasim.errors import ExecutionError, FasimError
+
+CASES = Path(__file__).parent / "cases"
+sys.path.insert(0, str(CASES))
+import caselib  # noqa: E402  the cases import it by this name
+
+NVCC = shutil.which("nvcc")
+RUNS = [(name, run) for name in caselib.names() for run in caselib.load(name)["runs"]]
+IDS = [f"{name}-{run['id']}" for name, run in RUNS]
+
+
+@functools.cache
+def module(name: str, compiler: str, folder: Path) -> fasim.Module:
+    source, arch = CASES / f"{name}.cu", caselib.load(name).get("arch", "sm_90")
+    if compiler == "nvrtc":
+        return fasim.compile(source, arch=arch)
+    ptx = folder / f"{name}.ptx"
+    subprocess.run([NVCC, "-ptx", f"-arch={arch}", "-lineinfo", "-std=c++17", "-o", ptx, source], check=True)
+    return fasim.compile(ptx, arch=arch)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("ptx")
+
+
+def launch(name, run, compiler, folder, backend="jit"):
+    kernel = module(name, compiler, folder).kernel(run["entry"])
+    inputs = caselib.make_inputs(run)
+    arguments = {key: value.copy() for key, value in inputs.items()}
+    kernel.launch(
+        run["grid"], run["block"], list(arguments.values()), dynamic_smem_bytes=run["dynamic_smem"], backend=backend, names=list(arguments),
+        opt_in=run.get("opt_in", True), max_instructions=50_000_000,
+    )  # fmt: skip
+    return inputs, arguments
+
+
+def check_outputs(name, run, inputs, outputs):
+    expect = run["expect"]["outputs"]
+    wanted = caselib.module(name).expected(inputs, run["id"])
+    for key in expect["names"]:
+        got, want = outputs[key], np.asarray(wanted[key])
+        mask = np.broadcast_to(wanted.get(f"{key}__mask", True), got.shape)
+        rtol, atol = expect.get("rtol", 0.0), expect.get("atol", 0.0)
+        if rtol == atol == 0:
+            bits = f"u{got.dtype.itemsize}"
+            same = (got.view(bits) == want.astype(got.dtype).reshape(got.shape).view(bits)) | ((got == want.reshape(got.shape)) & (got == 0))
+            nan = np.isnan(got) & np.isnan(want.reshape(got.shape)) if got.dtype.kind == "f" else False
+            wrong = mask & ~(same | nan)
+        else:
+            wrong = mask & ~np.isclose(got.astype(np.float64), want.reshape(got.shape).astype(np.float64), rtol=rtol, atol=atol, equal_nan=True)
+        assert not wrong.any(), f"{key}: {int(wrong.sum())} of {wrong.size} differ, first at {np.argwhere(wrong)[0]}"
+
+
+def compilers():
+    return ["nvrtc", *(["nvcc"] if NVCC else [])]
+
+
+OUTPUTS = [(n, r) for n, r in RUNS if "outputs" in r["expect"] and n != "er_uninit_shared"]
+# uninitialised shared memory is found by the checks of part 2
+ERRORS = [(n, r) for n, r in RUNS if "error" in r["expect"] and (r["expect"]["error"] or {}).get("kind") != "uninit_shared" and n != "er_uninit_shared"]
+
+
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", OUTPUTS, ids=[f"{n}-{r['id']}" for n, r in OUTPUTS])
+def test_outputs(name, run, compiler, folder):
+    check_outputs(name, run, *launch(name, run, compiler, folder))
+
+
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", ERRORS, ids=[f"{n}-{r['id']}" for n, r in ERRORS])
+def test_errors(name, run, compiler, folder):
+    wanted = run["expect"]["error"]
+    if wanted is None:
+        launch(name, run, compiler, folder)
+        return
+    with pytest.raises(FasimError) as caught:
+        launch(name, run, compiler, folder)
+    error = caught.value
+    assert isinstance(error, ExecutionError)
+    details = error.details
+    assert (details["kind"], error.where.line, details["lanes"]) == (wanted["kind"], wanted["line"], wanted["lanes"])
+    assert "`" in str(error) and f"{name}.cu:{wanted['line']}" in str(error)
+    first = wanted.get("first", {})
+    if "thread" in first:
+        assert list(error.where.threads[0]) == first["thread"]
+    if "block" in first:
+        assert list(error.where.ctaid) == first["block"]
+    if "lane" in first:
+        assert error.where.lanes[0] == first["lane"]
+        assert details["addresses"][0] % 16 == first["address_mod_16"]
+    if "byte_offset" in first:
+        assert details["byte_offset"] == first["byte_offset"]
+    for ours, theirs in (("access", "access"), ("space", "space"), ("allocated", "allocated"), ("nearest", "buffer"), ("allocated", "buffer_bytes")):
+        if theirs in wanted:
+            assert details[ours] == wanted[theirs]
+    if "last" in wanted:
+        assert list(error.where.threads[-1]) == wanted["last"]["thread"]
+        assert details["byte_offsets"][-1] == wanted["last"]["byte_offset"]
