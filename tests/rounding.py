@@ -190,7 +190,20 @@ OPERATIONS = {"add": (add, 2), "sub": (sub, 2), "mul": (mul, 2), "fma": (fma, 3)
 
 def corner_patterns(f: Format) -> list[int]:
     one = f.bias << f.fraction_bits
-    sizes = (0, 1, 2, (1 << f.fraction_bits) - 1, 1 << f.fraction_bits, one - 1, one, one + 1, f.infinity - 1, f.infinity, f.infinity + 1, f.nan & (f.sign - 1))
+    sizes = (
+        0,
+        1,
+        2,
+        (1 << f.fraction_bits) - 1,
+        1 << f.fraction_bits,
+        one - 1,
+        one,
+        one + 1,
+        f.infinity - 1,
+        f.infinity,
+        f.infinity + 1,
+        f.nan & (f.sign - 1),
+    )
     return [s | sign for s in sizes for sign in (0, f.sign)]
 
 
@@ -202,7 +215,17 @@ def random_pattern(rng: random.Random, f: Format, near: int | None = None) -> in
     else:
         field = ((near & (f.sign - 1)) >> f.fraction_bits) + rng.choice((0, 1, -1, rng.randint(-f.fraction_bits - 3, f.fraction_bits + 3)))
     full = (1 << f.fraction_bits) - 1
-    fraction = rng.choice((0, 1, full, full - 1, 1 << rng.randrange(f.fraction_bits), full ^ (1 << rng.randrange(f.fraction_bits)), rng.getrandbits(f.fraction_bits)))
+    fraction = rng.choice(
+        (
+            0,
+            1,
+            full,
+            full - 1,
+            1 << rng.randrange(f.fraction_bits),
+            full ^ (1 << rng.randrange(f.fraction_bits)),
+            rng.getrandbits(f.fraction_bits),
+        )
+    )
     return rng.getrandbits(1) << (f.bits - 1) | min(max(field, 0), top) << f.fraction_bits | fraction
 
 
@@ -218,13 +241,21 @@ def operand_sets(rng: random.Random, f: Format, arity: int, count: int) -> list[
         first = random_pattern(rng, f)
         second = random_pattern(rng, f, first if kind == 1 or arity == 1 else None)
         if kind == 3:  # a quotient or product next to the ends of the range
-            far = (f.bias if rng.getrandbits(1) else 3 * f.bias) - (first & (f.sign - 1)) // (1 << f.fraction_bits) + rng.randint(-f.fraction_bits - 4, 4)
+            far = (
+                (f.bias if rng.getrandbits(1) else 3 * f.bias)
+                - (first & (f.sign - 1)) // (1 << f.fraction_bits)
+                + rng.randint(-f.fraction_bits - 4, 4)
+            )
             second = second & ~f.infinity | min(max(far, 0), 2 * f.bias) << f.fraction_bits
         third = random_pattern(rng, f)
         product = mul(f.decode(first), f.decode(second))
         if arity == 3 and kind != 2 and not is_special(product):
             near = f.round(product) ^ f.sign
             if near & (f.sign - 1) < f.infinity:
-                third = near + rng.randint(-2, 2) if rng.getrandbits(1) and 2 < near & (f.sign - 1) < f.infinity - 2 else random_pattern(rng, f, near)
+                third = (
+                    near + rng.randint(-2, 2)
+                    if rng.getrandbits(1) and 2 < near & (f.sign - 1) < f.infinity - 2
+                    else random_pattern(rng, f, near)
+                )
         sets.append((first, second, third)[:arity])
     return sets

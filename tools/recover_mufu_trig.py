@@ -1,9 +1,9 @@
-"""Recover the tables of MUFU.SIN, MUFU.COS and MUFU.TANH from exhaustive recordings: python tools/recover_mufu_trig.py SWEEPS RECORDED OUT.npz
+"""Recover the tables of MUFU.SIN, MUFU.COS and MUFU.TANH: python tools/recover_mufu_trig.py OUT.npz SWEEPS [TANH.npz]
 
-SWEEPS holds mufu_{sin,cos,tanh}.npz (distance in ulp from the correctly rounded result for 2^23 consecutive patterns a key),
-RECORDED holds tanh.npz as tools/record_mufu_trig.py writes it (the tanh binades that the sweeps lack).
-The model is S = A + B*r - C*square(r), truncated to 24 significant bits; for each segment, every (B, C) near the least-squares
-fit is tried and the intervals that the samples put on A are intersected. Exactly one solution a segment is accepted.
+SWEEPS is a directory with mufu_{sin,cos,tanh}.npz (distance in ulp from the correctly rounded result, 2^23 consecutive patterns a
+key); TANH.npz holds more binades of tanh as tools/record_mufu_trig.py packs them.
+The model is S = A + B*r - C*square(r), truncated to 24 significant bits. For each segment every (B, C) near the least-squares fit is
+tried, and the intervals that all 2^17 samples put on A are intersected; a segment with any other number of solutions than one is an error.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from fasim.numerics.mufu import truncated_square
 
 Array = np.ndarray[Any, Any]
+Row = tuple[int, int, int]
 
 BINADE = 1 << 23
 KEYS = ("3e800000", "3f000000", "3f800000", "40000000")
@@ -54,32 +55,32 @@ def unpack(store: Any, key: str) -> Array:
 
 def turn_steps(x: Array) -> Array:
     """FMUL.RZ(x, 1 / (2 pi)) in units of 2^-25, truncated, for the patterns of [0.25, 4)."""
-    product = ((x & 0x7FFFFF) | 0x800000).astype(np.int64) * 0xA2F983  # 24 x 24 bits, of 2^(exponent - 150) and 2^-26
+    product = ((x & 0x7FFFFF) | 0x800000).astype(np.int64) * 0xA2F983
     extra = product >> 47
-    significand = product >> (23 + extra)
-    exponent = (x >> 23).astype(np.int64) - 126 + extra  # of the significand's last bit, in units of 2^-25, offset by 23 + 1
-    return np.asarray(significand << np.maximum(exponent - 1, 0) >> np.maximum(1 - exponent, 0))
+    shift = (x >> 23).astype(np.int64) + extra - 128
+    return np.asarray(product >> (23 + extra) << np.maximum(shift, 0) >> np.maximum(-shift, 0))
 
 
-def fit(y: Array, fraction_bits: int) -> tuple[int, int, int]:
-    """The only (A, B, C) of a segment in units of 2^-fraction_bits, from its 2^17 output patterns; A has as many zero bits as it can."""
-    exponent = (y >> 23).astype(np.int64) - 150 + fraction_bits
-    low = ((y & 0x7FFFFF) | 0x800000).astype(np.int64) << np.maximum(exponent, 0)
-    low = np.where(y == 0, 0, np.where(exponent < 0, low >> np.maximum(-exponent, 0), low))
-    high = low + (1 << np.maximum(exponent, 0)) - 1
-    weight = 1 / (high - low + 1)
+def fit(y: Array, fraction_bits: int) -> Row:
+    """The only (A, B, C) of a segment in units of 2^-fraction_bits, from its 2^17 outputs; A has as many zero bits as it can."""
+    shift = (y >> 23).astype(np.int64) - 150 + fraction_bits
+    low = ((y & 0x7FFFFF) | 0x800000).astype(np.int64) << np.maximum(shift, 0)
+    low = np.where(y == 0, 0, low >> np.maximum(-shift, 0))
+    width = 1 << np.maximum(shift, 0)
+    if (y == y[0]).all():
+        return int(low[0]), 0, 0
     basis = np.stack([np.ones(len(R)), R, -SQUARE], 1).astype(float)
-    _, b0, c0 = np.linalg.lstsq(basis * weight[:, None], (low + high) / 2 * weight, rcond=None)[0]
+    _, b0, c0 = np.linalg.lstsq(basis / width[:, None], (low + width / 2) / width, rcond=None)[0]
     found = []
     for c in range(round(c0) - 4, round(c0) + 5):
         for b in range(round(b0) - 8, round(b0) + 9):
             for index in (SCREEN, R):
                 rest = b * R[index] - c * SQUARE[index]
-                least, most = int((low[index] - rest).max()), int((high[index] - rest).min())
+                least, most = int((low[index] - rest).max()), int((low[index] + width[index] - 1 - rest).min())
                 if least > most:
                     break
             else:
-                zeros = next(n for n in range(40, -1, -1) if most >> n << n >= least)
+                zeros = next(n for n in range(fraction_bits, -1, -1) if most >> n << n >= least)
                 found.append((most >> zeros << zeros, b, c))
     if len(found) != 1:
         raise ValueError(f"{len(found)} solutions where one was expected: {found[:4]}")
@@ -87,14 +88,14 @@ def fit(y: Array, fraction_bits: int) -> tuple[int, int, int]:
 
 
 def recover_sin(sweeps: Path) -> Array:
-    """The 64 rows of the quarter sine (A in units of 2^-25, B of 2^-37, C of 2^-37), from both functions' sweeps."""
+    """The 64 segments of the quarter sine, from the sweeps of both functions."""
     quarter = np.zeros(1 << QUADRANT_BITS, np.uint32)
     seen = np.zeros(1 << QUADRANT_BITS, bool)
     for name, ahead in (("sin", 0), ("cos", 1)):
         for key in KEYS:
             x, y = sweep(sweeps, name, key)
-            q = turn_fraction(fmul_rz(x, ONE_OVER_TWO_PI)) + (ahead << QUADRANT_BITS)
-            fraction = (q & QUADRANT_MASK) ^ np.where(q >> QUADRANT_BITS & 1, QUADRANT_MASK, 0)
+            steps = turn_steps(x) + (ahead << QUADRANT_BITS)
+            fraction = (steps & QUADRANT_MASK) ^ np.where(steps >> QUADRANT_BITS & 1, QUADRANT_MASK, 0)
             magnitude = y & 0x7FFFFFFF
             if (quarter[fraction] != magnitude)[seen[fraction]].any():
                 raise ValueError(f"{name} {key}: the quadrants disagree")
@@ -103,7 +104,53 @@ def recover_sin(sweeps: Path) -> Array:
                 raise ValueError(f"{name} {key}: the result depends on more than the 25-bit fraction of a turn")
     if not seen.all():
         raise ValueError("the sweeps do not cover the quarter turn")
-    rows = [fit(segment, 37) for segment in quarter.reshape(64, -1)]
-    if any(a % 4096 for a, _, _ in rows):
-        raise ValueError("A is finer than 2^-25")
-    return np.array([(a >> 12, b, c) for a, b, c in rows], np.uint32)
+    return np.array([fit(segment, SIN_FRACTION_BITS) for segment in quarter.reshape(64, -1)], np.uint64)
+
+
+def tanh_binades(sweeps: Path, recorded: Path | None) -> dict[int, Array]:
+    """Output patterns of every binade at hand, by biased exponent."""
+    binades = {int(key, 16) >> 23: sweep(sweeps, "tanh", key)[1] for key in KEYS}
+    if recorded:
+        with np.load(recorded) as store:
+            binades |= {int(key): unpack(store, key) for key in store if key.isdigit()}
+    return binades
+
+
+def recover_tanh(binades: dict[int, Array]) -> tuple[list[Row], list[tuple[int, int]], tuple[int, int]]:
+    """Segments, (dropped bits, first segment) of each binade between the limits, and the limits: x itself below, 1 from there on."""
+    rows: list[Row] = []
+    layout: list[tuple[int, int]] = []
+    limits = [0, 0]
+    for exponent in sorted(binades):
+        y = binades[exponent]
+        changed = np.flatnonzero(y != (exponent << 23) + np.arange(BINADE, dtype=np.uint32))
+        if not len(changed) or (y == ONE).all():
+            continue
+        own = int(changed[0]) >> R_BITS << R_BITS if not layout else 0  # the identity may end inside a binade
+        curved = y[own:]
+        drop = next(n for n in range(23 - R_BITS, -1, -1) if (curved.reshape(-1, 1 << n) == curved[:: 1 << n, None]).all())
+        print(f"tanh 2^{exponent - 127}: {drop} bits dropped, {1 << (23 - R_BITS - drop)} segments, from fraction {own / BINADE}")
+        layout.append((drop, len(rows)))
+        for start in range(0, BINADE, 1 << (R_BITS + drop)):
+            segment = y[start : start + (1 << (R_BITS + drop)) : 1 << drop]
+            rows.append(fit(segment, TANH_FRACTION_BITS) if start >= own else (0, 0, 0))
+        limits = [limits[0] or (exponent << 23) + own, (exponent + 1) << 23]
+    if len(layout) != (limits[1] >> 23) - (limits[0] >> 23):
+        raise ValueError("binades between the limits are missing")
+    return rows, layout, (limits[0], limits[1])
+
+
+def main(out: Path, sweeps: Path, recorded: Path | None = None) -> None:
+    """Write the tables that fasim.numerics.mufu_trig loads."""
+    rows, layout, limits = recover_tanh(tanh_binades(sweeps, recorded))
+    np.savez_compressed(
+        out,
+        sin=recover_sin(sweeps),
+        tanh=np.array(rows, np.uint64),
+        tanh_binades=np.array(layout, np.uint32),
+        tanh_limits=np.array(limits, np.uint32),
+    )
+
+
+if __name__ == "__main__":
+    main(*(Path(argument) for argument in sys.argv[1:]))

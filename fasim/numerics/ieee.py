@@ -283,4 +283,4 @@ def _extreme(a: Lanes, b: Lanes, chosen: Lanes, if_equal: Lanes, nan: bool) -> L
         chosen = where(is_nan(a), a, chosen)
     else:
         chosen = where(is_nan(b), a, chosen)
-    return canonical(chosen, a, b)
+    return canonical(chosen, b, a)  # of two NaN, f64 code keeps the second

@@ -3,6 +3,10 @@
 All three are piecewise quadratics, S = A + B*r - C*square(r), with 17-bit r, the truncated squarer of `mufu`, no constant and no
 rounding: S is cut to 24 significant bits. Only integer operations are used, so that every step has a counterpart on vectors of 32 lanes.
 
+Measured: all patterns of [0.25, 4), which hold every 25-bit fraction of a quarter turn, so sine and cosine are whole but for two guesses:
+the sign of a zero away from 0, and that arguments beyond [0.25, 4) follow the same fixed-point fraction. Not measured: tanh of |x|
+outside `TANH_MEASURED`; what `tanh_approx` gives there is a placeholder until those binades are recorded (tools/record_mufu_trig.py).
+
 Source: exhaustive recordings on an H200 (sm_90); the tables in data/mufu_trig.npz come from tools/recover_mufu_trig.py.
 """
 
@@ -46,7 +50,7 @@ SIN_TABLE, TANH_TABLE, _BINADES, _LIMITS = _load()
 # u32 for each binade of tanh: the low bits of the argument's fraction that are dropped, and the binade's first segment
 TANH_DROP, TANH_FIRST_ROW = _BINADES
 # |x| below the first limit is its own tanh, from the second on tanh is 1
-TANH_LEAST, TANH_SATURATED = (int(limit) for limit in _LIMITS)
+TANH_LEAST, TANH_SATURATED = TANH_MEASURED = tuple(int(limit) for limit in _LIMITS)
 
 
 def square(r: U32) -> U32:
@@ -100,9 +104,7 @@ def _sine_of_steps(q: U32) -> U32:
     fraction = (q & QUADRANT_MASK) ^ where(quadrant & 1 != 0, (q & 0) + QUADRANT_MASK, 0)
     row = fraction >> R_BITS
     r = fraction & R_MASK
-    a, b, c = (u64(lookup(SIN_TABLE[i], row)) for i in range(3))
-    s = (a << 12) + b * u64(r) - c * u64(square(r))
-    return normalise(s, 37) | ((quadrant >> 1) << 31)
+    return normalise(_quadratic(SIN_TABLE, row, r), SIN_FRACTION_BITS) | ((quadrant >> 1) << 31)
 
 
 def mufu_sin(t: U32) -> U32:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from fasim.sm.state import CtaState, LaunchShape, Shared
 
 #: warp instructions of a CTA's turn, where CTAs take turns
 TURN_INSTRUCTIONS = 200_000
+#: the slice with which a worker begins, and the longest that one should take
+FIRST_SLICE_INSTRUCTIONS = 100_000
+SLICE_SECONDS = 0.1
 #: fruitless rounds before the states of the CTAs are compared with earlier ones
 PATIENCE_ROUNDS = 8
 
@@ -187,6 +191,7 @@ class GridRun:
             state = states[number]
             services = Services(self.program, self.space, lambda text: printed.setdefault(state.get(m.C_CTA), []).append(text))
             watch = _RepetitionWatch(None)
+            pace = _Pace(self.machine.slice_instructions)
             while not suspect.is_set() and not self._stop.is_set():
                 first, last = take()
                 if first == last:
@@ -195,14 +200,15 @@ class GridRun:
                 state.set(m.C_CTA_END, last)
                 status = m.OUT_OF_BUDGET
                 while status == m.OUT_OF_BUDGET and not suspect.is_set() and not self._stop.is_set():
-                    state.set(m.C_BUDGET, self.machine.slice_instructions)
-                    before = state.get(m.C_CTA)
+                    budget, before = pace.start(), state.get(m.C_CTA)
+                    state.set(m.C_BUDGET, budget)
                     try:
                         status = self._step(state, services)
                     except ExecutionError:
                         suspect.set()
                         return
-                    executed[number] += self.machine.slice_instructions - state.get(m.C_BUDGET)
+                    executed[number] += budget - state.get(m.C_BUDGET)
+                    pace.end(used_up=status == m.OUT_OF_BUDGET)
                     if self.max_instructions is not None and sum(executed) > self.max_instructions:
                         suspect.set()
                         return
@@ -233,6 +239,26 @@ class GridRun:
                 self.output(text)
         self._report(total)
         return True
+
+
+class _Pace:
+    """Slices of a worker: as long as pays, short enough that the worker soon sees that it has to stop."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.budget, self.started = most, min(most, FIRST_SLICE_INSTRUCTIONS), 0.0
+
+    def start(self) -> int:
+        """The warp instructions of the next slice."""
+        self.started = time.perf_counter()
+        return self.budget
+
+    def end(self, *, used_up: bool) -> None:
+        """The slice has ended, `used_up` if it ran out of instructions."""
+        seconds = time.perf_counter() - self.started
+        if seconds > SLICE_SECONDS:
+            self.budget = max(self.budget // 2, 1000)
+        elif used_up and seconds < SLICE_SECONDS / 4:
+            self.budget = min(2 * self.budget, self.most)
 
 
 def _wait(futures: list[Any]) -> None:

@@ -66,7 +66,9 @@ def test_min_max(largest, backend):
             signed.append(value if value > F32.infinity else value | (a ^ b) & F32.sign)
         check(f"{name}{nan}.xorsign.abs.f32", sets, signed, backend)
     f = FORMATS["f64"]
-    wide = [(a, b) for a in corner_patterns(f) for b in corner_patterns(f) if not (f.decode(a) != f.decode(a) and f.decode(b) != f.decode(b))]
+    wide = [
+        (a, b) for a in corner_patterns(f) for b in corner_patterns(f) if not (f.decode(a) != f.decode(a) and f.decode(b) != f.decode(b))
+    ]
     check(f"{name}.f64", wide, [extreme(f, a, b, largest, False) for a, b in wide], backend)
 
 
@@ -172,6 +174,12 @@ def test_approximations(name, backend):
         want = bits(around(name, f32(x)))
     got = run_all(f"{name}.approx.f32", x, backend=backend)
     assert (got == want).all(), [hex(v) for v in x[got != want][:5]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_tanh(backend):
+    x = approx_inputs(8192 if backend == "jit" else 128)
+    assert (run_all("tanh.approx.f32", x, backend=backend) == mufu_trig.tanh_approx(x)).all()
 
 
 def flushed(x):

@@ -75,6 +75,8 @@ ENTRIES = [
     "_Z3addi",
     "_Z3addf",
     "plain",
+    "_ZN2ns4tileILi1EEEvv",
+    "_ZN2ns4tileILi2EEEvv",
 ]
 
 
@@ -89,6 +91,7 @@ ENTRIES = [
         ("sub", "_ZN2ns3subEv"),
         ("gemm<128,64>", "_Z4gemmILi128ELi64EEvPf"),
         ("gemm< 64 , 0x40 >", "_Z4gemmILi64ELi64EEvPf"),
+        ("tile<2>", "_ZN2ns4tileILi2EEEvv"),
         ("scale", "_Z5scaleILj32EEvPf"),
         ("scale<32>", "_Z5scaleILj32EEvPf"),
     ],
@@ -103,7 +106,7 @@ def test_find_entry(wanted: str, entry: str) -> None:
         (ENTRIES, "nothing", r"no kernel 'nothing'.*gemm<128, 64>.*ns::k"),
         (ENTRIES, "gemm", r"Several.*gemm<128, 64>, gemm<64, 64>"),
         (ENTRIES, "add", r"Several.*add \(_Z3addf\), add \(_Z3addi\)"),
-        (ENTRIES, None, r"9 kernels.*plain"),
+        (ENTRIES, None, r"11 kernels.*plain"),
         ([], None, "no kernel"),
         ([], "k", "Kernels: none"),
     ],

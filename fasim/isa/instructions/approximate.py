@@ -5,6 +5,7 @@ Source: machine code that ptxas 13.0 makes for sm_90; the functions themselves a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -95,9 +96,7 @@ _PLAIN_ONLY: dict[str, list[tuple[int, int]]] = {
 }
 
 for _name, (_ftz, _function) in _FUNCTIONS.items():
-    op(
-        f"{_name}.approx.ftz.f32", "d:f32 = a:f32", doc=_DOC + _name, cases=[*_BOTH[_name], *_FTZ_ONLY.get(_name, [])]
-    )(_plain(_ftz))
+    op(f"{_name}.approx.ftz.f32", "d:f32 = a:f32", doc=_DOC + _name, cases=[*_BOTH[_name], *_FTZ_ONLY.get(_name, [])])(_plain(_ftz))
     op(f"{_name}.approx.f32", "d:f32 = a:f32", doc=_DOC + _name, cases=[*_BOTH[_name], *_PLAIN_ONLY.get(_name, [])])(_function)
 
 
@@ -135,3 +134,33 @@ def div_full_ftz(a: Lanes, b: Lanes) -> Lanes:
     large = ieee.magnitude(b) > 2.0**126
     quarter = where(large, ieee.mul_ftz(a, const(0.25, like=a)), a)
     return ieee.mul_ftz(quarter, unit(mufu.rcp_approx_ftz, where(large, b * 0.25, b)))
+
+
+# --- tanh, and functions of f16 and bf16 ---------------------------------------------------------------------------------------
+
+_TANH_CASES = [(0, 0), (0x80000000, 0x80000000), (INF, ONE), (0xFF800000, 0xBF800000), (0x7F800001, NAN), (1, 1), (0x42C80000, ONE)]
+op("tanh.approx.f32", "d:f32 = a:f32", doc=_DOC + "tanh", min_arch=75, cases=_TANH_CASES)(_plain(mufu_trig.tanh_approx))
+
+#: what has not been compared with hardware
+ASSUMPTION = "the result is that of the f32 function rounded to nearest even"
+
+
+def of_half(function: Function, format_: Format) -> Callable[[Lanes], Lanes]:
+    """A MUFU function of one f16 or bf16."""
+    return lambda x: narrow.narrow(unit(function, narrow.widen(x, format_)), format_)
+
+
+_HALF_CASES = {
+    ("ex2", "f16"): [(0, 0x3C00), (0x3C00, 0x4000), (0xCE00, 1), (0x4C00, 0x7C00), (0x7C01, 0x7FFF), (0xFC00, 0)],
+    ("tanh", "f16"): [(0x8000, 0x8000), (0x7C00, 0x3C00), (0xFC00, 0xBC00), (0x7C01, 0x7FFF), (1, 1)],
+    ("ex2", "bf16"): [(0, 0x3F80), (0x3F80, 0x4000), (0x4300, 0x7F80), (0x7F81, 0x7FFF), (0xC2FE, 0), (0xFF80, 0)],
+    ("tanh", "bf16"): [(0x8000, 0x8000), (0x7F80, 0x3F80), (0xFF80, 0xBF80), (0x7F81, 0x7FFF)],
+}
+for (_name, _type), _cases in _HALF_CASES.items():
+    _semantics = of_half(mufu.ex2_approx_ftz if _name == "ex2" else mufu_trig.tanh_approx, FORMATS[_type])
+    _mnemonic = f"{_name}.approx{'.ftz' if (_name, _type) == ('ex2', 'bf16') else ''}.{_type}"
+    _arch = 75 if _type == "f16" else 90
+    _anchor = f"half-precision-floating-point-instructions-{_name}"
+    op(_mnemonic, "d:b16 = a:b16", doc=_anchor, cases=_cases, min_arch=_arch, assumption=ASSUMPTION)(_semantics)
+    _pairs = [(a << 16 | b, x << 16 | y) for (a, x), (b, y) in itertools.pairwise(_cases)]
+    op(_mnemonic + "x2", "d:b32 = a:b32", doc=_anchor, cases=_pairs, min_arch=_arch, assumption=ASSUMPTION)(paired(_semantics))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fasim.isa.table import op
 from fasim.numerics import convert, ieee, narrow
-from fasim.numerics.lanes import Lanes, bits, cast, where
+from fasim.numerics.lanes import Lanes, cast, where
 from fasim.numerics.narrow import BF16, E4M3, E5M2, F16, FORMATS, Format, Fp8
 
 Semantics = Callable[..., Lanes]
@@ -19,7 +19,14 @@ EXTRA = ("", "relu", "satfinite", "relu.satfinite", "satfinite.relu")
 
 F32_NAN, F32_INF = 0x7FFFFFFF, 0x7F800000
 CASES: dict[str, list[tuple[Any, int]]] = {
-    "rn.f16.f32": [(0x477FEF00, 0x7BFF), (0x477FF000, 0x7C00), (0x33000000, 0), (0x33000001, 1), (0xFFC00000, 0x7FFF), (0x3F801000, 0x3C00)],
+    "rn.f16.f32": [
+        (0x477FEF00, 0x7BFF),
+        (0x477FF000, 0x7C00),
+        (0x33000000, 0),
+        (0x33000001, 1),
+        (0xFFC00000, 0x7FFF),
+        (0x3F801000, 0x3C00),
+    ],
     "rz.f16.f32": [(0x47C35000, 0x7BFF), (0x3F801FFF, 0x3C00), (F32_INF, 0x7C00), (0x80000001, 0x8000)],
     "rm.f16.f32": [(0x80000001, 0x8001), (0x47C35000, 0x7BFF), (0x00000001, 0)],
     "rp.f16.f32": [(0x00000001, 1), (0xC7C35000, 0xFBFF), (0x47C35000, 0x7C00), (0x80000001, 0x8000)],
@@ -41,7 +48,12 @@ CASES: dict[str, list[tuple[Any, int]]] = {
     "rzi.f32.f32": [(0xBFC00000, 0xBF800000), (0xBF000000, 0x80000000)],
     "rmi.f32.f32": [(0xBF000000, 0xBF800000), (0x3F000000, 0)],
     "rpi.f32.f32": [(0x3F000000, 0x3F800000), (0xBF000000, 0x80000000)],
-    "rn.f32.f64": [(0x3FF0000010000000, 0x3F800000), (0x3FF0000010000001, 0x3F800001), (0x7FEFFFFFFFFFFFFF, F32_INF), (0x3690000000000000, 0)],
+    "rn.f32.f64": [
+        (0x3FF0000010000000, 0x3F800000),
+        (0x3FF0000010000001, 0x3F800001),
+        (0x7FEFFFFFFFFFFFFF, F32_INF),
+        (0x3690000000000000, 0),
+    ],
     "rz.f32.f64": [(0x3FF000001FFFFFFF, 0x3F800000), (0x7FEFFFFFFFFFFFFF, 0x7F7FFFFF)],
     "rp.f32.f64": [(1, 1), (0xFFEFFFFFFFFFFFFF, 0xFF7FFFFF)],
     "rm.f32.f64": [(0x8000000000000001, 0x80000001), (0x7FEFFFFFFFFFFFFF, 0x7F7FFFFF)],
@@ -59,7 +71,6 @@ CASES: dict[str, list[tuple[Any, int]]] = {
     "rzi.s32.f64": [(0x7FF8000000000000, 0x80000000), (0x41DFFFFFFFFFFFFF, 0x7FFFFFFF), (0xC1E0000000200000, 0x80000000)],
     "rzi.u8.f32": [(0x43960000, 0xFF), (0xBF800000, 0), (0x42480000, 50)],
     "rzi.s8.f32": [(0x43960000, 0x7F), (0xC3960000, 0x80), (0xBF800000, 0xFF)],
-    "rzi.s8.f32:d32": [(0xC3960000, 0xFFFFFF80), (0xBF800000, 0xFFFFFFFF)],
     "rn.f32.s32": [(0x01000001, 0x4B800000), (0x01000003, 0x4B800002), (0x80000000, 0xCF000000)],
     "rz.f32.u32": [(0xFFFFFFF0, 0x4F7FFFFF), (0, 0)],
     "rp.f32.u32": [(0xFFFFFF01, 0x4F800000)],
@@ -83,7 +94,12 @@ CASES: dict[str, list[tuple[Any, int]]] = {
     "rn.tf32.f32": [(0x3F801000, 0x3F800000), (0x3F803000, 0x3F804000)],
     "rz.tf32.f32": [(0x3F801FFF, 0x3F800000)],
     # 448 is 0x7e, 2**-9 is 1, half of it a tie
-    "rn.satfinite.e4m3x2.f32": [((0x43E00000, 0x3F800000), 0x7E38), ((F32_INF, F32_NAN), 0x7E7F), ((0x3A800000, 0x3A800001), 1), ((0xC47A0000, 0xBC800000), 0xFE88)],
+    "rn.satfinite.e4m3x2.f32": [
+        ((0x43E00000, 0x3F800000), 0x7E38),
+        ((F32_INF, F32_NAN), 0x7E7F),
+        ((0x3A800000, 0x3A800001), 1),
+        ((0xC47A0000, 0xBC800000), 0xFE88),
+    ],
     "rn.satfinite.e5m2x2.f32": [((0x3F800000, 0x47600000), 0x3C7B), ((0xFF800000, F32_NAN), 0xFB7F), ((0x37000000, 0x37000001), 1)],
     "rn.satfinite.relu.e4m3x2.f32": [((0xBF800000, 0x3F800000), 0x0038)],
     "rn.satfinite.e4m3x2.f16x2": [(0x5F003C00, 0x7E38)],
@@ -184,22 +200,21 @@ for _source in REGISTER:
 # --- floats and integers -------------------------------------------------------------------------------------------------------
 
 
-def float_to_int(source: str, target: str, rounding: str, ftz: bool, dest_bits: int) -> Semantics:
-    """The semantics of cvt.rounding{.ftz}{.sat}.target.source into a register of `dest_bits`; `.sat` changes nothing."""
+def float_to_int(source: str, target: str, rounding: str, ftz: bool) -> Semantics:
+    """The semantics of cvt.rounding{.ftz}{.sat}.target.source; `.sat` changes nothing."""
 
     def semantics(a: Lanes) -> Lanes:
         x = convert.widened(a, source)
-        value = convert.to_integer(ieee.flush(x) if ftz else x, rounding, target, source == "f64")
-        return bits(cast(value, f"{target[0]}{dest_bits}"), f"u{dest_bits}")
+        return convert.to_integer(ieee.flush(x) if ftz else x, rounding, target, source == "f64")
 
     return semantics
 
 
-def int_to_float(source: str, target: str, rounding: str, sat: bool) -> Semantics:
-    """The semantics of cvt.rounding{.ftz}{.sat}.target.source; the operand may come in a wider type."""
+def int_to_float(target: str, rounding: str, sat: bool) -> Semantics:
+    """The semantics of cvt.rounding{.ftz}{.sat}.target from an integer."""
 
     def semantics(a: Lanes) -> Lanes:
-        value = convert.from_integer(cast(a, source), target, rounding)
+        value = convert.from_integer(a, target, rounding)
         return convert.saturated(value, target) if sat else value
 
     return semantics
@@ -207,22 +222,17 @@ def int_to_float(source: str, target: str, rounding: str, sat: bool) -> Semantic
 
 for _float, _register in REGISTER.items():
     for _integer in INTEGERS:
-        _n = int(_integer[1:])
-        if _float == "bf16" and _n == 8:
+        if _float == "bf16" and _integer in ("u8", "s8"):
             continue
         _arch = 90 if _float == "bf16" else 0
         for _flushing in ("", "ftz") if _float == "f32" else ("",):
             for _clamp in ("", "sat") if _float != "bf16" else ("",):
                 for _rounding in convert.INTEGRAL:
-                    for _dest in (n for n in (8, 16, 32, 64) if n >= _n):
-                        _full = _name(_rounding, _flushing, _clamp, _integer, _float) + (f":d{_dest}" if _dest > _n else "")
-                        _semantics = float_to_int(_float, _integer, _rounding, bool(_flushing), _dest)
-                        _op(_full, f"d:u{_dest} = a:{_register}", _semantics, _arch)
+                    _full = _name(_rounding, _flushing, _clamp, _integer, _float)
+                    _op(_full, f"d:{_integer} = a:{_register}", float_to_int(_float, _integer, _rounding, bool(_flushing)), _arch)
                 for _rounding in ieee.ROUNDINGS:
-                    for _shape in ("", ":a64") if _n < 64 else ("",):
-                        _full = _name(_rounding, _flushing, _clamp, _float, _integer) + _shape
-                        _type = "b64" if _shape else _integer
-                        _op(_full, f"d:{_register} = a:{_type}", int_to_float(_integer, _float, _rounding, bool(_clamp)), _arch)
+                    _full = _name(_rounding, _flushing, _clamp, _float, _integer)
+                    _op(_full, f"d:{_register} = a:{_integer}", int_to_float(_float, _rounding, bool(_clamp)), _arch)
 
 
 # --- packed formats and tf32 ---------------------------------------------------------------------------------------------------

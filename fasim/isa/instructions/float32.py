@@ -59,7 +59,13 @@ _CASES: dict[str, dict[str, Sequence[Any]]] = {
     "add": {
         "rn": [((ONE, ULP_HALF), ONE), ((ONE, MINUS_ONE), 0), ((MAX, MAX), INF), ((INF, 0xFF800000), NAN), ((0x7F800001, ONE), NAN)],
         "rz": [((MAX, MAX), MAX), ((ONE, MINUS_TINY), 0x3F7FFFFF), ((MINUS_ONE, TINY), 0xBF7FFFFF), ((MINUS_ZERO, 0), 0)],
-        "rm": [((ONE, MINUS_ONE), MINUS_ZERO), ((MAX, MAX), MAX), ((ONE, MINUS_TINY), 0x3F7FFFFF), ((0, 0), 0), ((0, MINUS_ZERO), MINUS_ZERO)],
+        "rm": [
+            ((ONE, MINUS_ONE), MINUS_ZERO),
+            ((MAX, MAX), MAX),
+            ((ONE, MINUS_TINY), 0x3F7FFFFF),
+            ((0, 0), 0),
+            ((0, MINUS_ZERO), MINUS_ZERO),
+        ],
         "rp": [((ONE, TINY), 0x3F800001), ((ONE, MINUS_ONE), 0), ((0xFF7FFFFF, 0xFF7FFFFF), 0xFF7FFFFF)],
     },
     "sub": {
@@ -177,7 +183,13 @@ def extreme(name: str, nan: bool, xorsign: bool) -> Semantics:
 
 _EXTREME_CASES: dict[tuple[str, bool, bool], Sequence[Any]] = {
     ("min", False, False): [((ONE, TWO), ONE), ((0, MINUS_ZERO), MINUS_ZERO), ((MINUS_ZERO, 0), MINUS_ZERO), ((0x7F800001, ONE), ONE)],
-    ("max", False, False): [((ONE, TWO), TWO), ((0, MINUS_ZERO), 0), ((MINUS_ZERO, 0), 0), ((ONE, 0xFFC00000), ONE), ((0xFFC00000, 0xFFC00000), NAN)],
+    ("max", False, False): [
+        ((ONE, TWO), TWO),
+        ((0, MINUS_ZERO), 0),
+        ((MINUS_ZERO, 0), 0),
+        ((ONE, 0xFFC00000), ONE),
+        ((0xFFC00000, 0xFFC00000), NAN),
+    ],
     ("min", True, False): [((ONE, 0xFFC00000), NAN), ((0xFFC00000, ONE), NAN), ((ONE, TWO), ONE)],
     ("max", True, False): [((ONE, 0xFFC00000), NAN), ((0xFFC00000, ONE), NAN), ((MINUS_ZERO, 0), 0)],
     ("min", False, True): [((MINUS_ONE, TWO), MINUS_ONE), ((0xC0000000, MINUS_ONE), ONE)],

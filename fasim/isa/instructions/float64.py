@@ -29,7 +29,12 @@ _OPERATIONS: dict[str, tuple[Callable[..., Lanes], str, dict[str, list[Any]]]] =
     "sub": (
         ieee.sub,
         "a:f64, b:f64",
-        {"rn": [((INF, INF), NAN), ((SIGN, 0), SIGN)], "rz": [((ONE, TINY), BELOW_ONE)], "rm": [((ONE, ONE), SIGN)], "rp": [((ONE, ONE), 0)]},
+        {
+            "rn": [((INF, INF), NAN), ((SIGN, 0), SIGN)],
+            "rz": [((ONE, TINY), BELOW_ONE)],
+            "rm": [((ONE, ONE), SIGN)],
+            "rp": [((ONE, ONE), 0)],
+        },
     ),
     "mul": (
         ieee.mul,
@@ -65,7 +70,12 @@ _OPERATIONS: dict[str, tuple[Callable[..., Lanes], str, dict[str, list[Any]]]] =
     "rcp": (
         ieee.rcp,
         "a:f64",
-        {"rn": [(THREE, 0x3FD5555555555555), (SIGN, SIGN | INF)], "rz": [(TINY, MAX)], "rm": [(MAX, 0x0004 << 48)], "rp": [(MAX, 0x0004000000000001)]},
+        {
+            "rn": [(THREE, 0x3FD5555555555555), (SIGN, SIGN | INF)],
+            "rz": [(TINY, MAX)],
+            "rm": [(MAX, 0x0004 << 48)],
+            "rp": [(MAX, 0x0004000000000001)],
+        },
     ),
     "sqrt": (
         ieee.square_root,

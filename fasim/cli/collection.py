@@ -1,0 +1,120 @@
+"""`fasim run NAME`: a kernel that comes with fasim, its options, inputs and reference."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import fasim
+from fasim.cli.job import Job, Reference, RunOptions, expectations
+from fasim.cli.values import Value
+from fasim.errors import UsageError
+from fasim.report.dtypes import short_name
+
+if TYPE_CHECKING:
+    from fasim.kernels import KernelSpec, Option
+
+DEFAULT_KERNEL = "fa_v21"
+
+
+def flag_of(option: Option) -> str:
+    """How an option is written on the command line."""
+    return "--" + option.name.replace("_", "-")
+
+
+def unknown_option(word: str, known: Sequence[str], of: str) -> UsageError:
+    """The error for an option that nobody knows."""
+    name = word.split("=")[0]
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return UsageError(f"{of} has no option {name}; {f'did you mean {near[0]}?' if near else 'options: ' + ', '.join(known)}")
+
+
+def parse_kernel_options(spec: KernelSpec, words: Sequence[str], general: Sequence[str]) -> dict[str, int | str | bool]:
+    """The kernel's own options among the words of a command line; general: the options that every kernel has, for hints.
+
+    Raises: UsageError.
+    """
+    flags = {flag_of(option): option for option in spec.options}
+    negations = {f"--no-{flag[2:]}": option for flag, option in flags.items() if option.kind is bool}
+    found: dict[str, int | str | bool] = {}
+    pending = list(words)
+    while pending:
+        word = pending.pop(0)
+        if not word.startswith("-"):
+            raise UsageError(f"unexpected argument {word!r}; options of {spec.name} are written {', '.join(flags)}")
+        flag, equals, text = word.partition("=")
+        if flag in negations and not equals:
+            found[negations[flag].name] = False
+            continue
+        if flag not in flags:
+            raise unknown_option(word, [*flags, *general], f"kernel {spec.name}")
+        option = flags[flag]
+        if option.kind is bool and not equals:
+            found[option.name] = True
+            continue
+        if not equals:
+            if not pending:
+                raise UsageError(f"{flag} needs a value: {option.help}")
+            text = pending.pop(0)
+        found[option.name] = option.parse(text)
+    return found
+
+
+def prepare(name: str, words: Sequence[str], options: RunOptions, general: Sequence[str]) -> Job:
+    """Compile a kernel of the collection and make its inputs.
+
+    Raises: UsageError, CompileError, ToolMissing.
+    """
+    from fasim import kernels
+
+    spec = kernels.load(name)
+    given = spec.resolve(parse_kernel_options(spec, words, general))
+    _refuse_file_options(spec, options)
+    start = time.perf_counter()
+    defines = spec.defines(given)
+    kernel = fasim.compile(spec.path, arch=options.arch, defines=defines).kernel(spec.entry)
+    compile_seconds = time.perf_counter() - start
+    try:
+        inputs = spec.inputs(given, options.seed)
+        # the reference is computed from the inputs as they were before the launch
+        args = [Value(a.name, a.value.copy() if a.direction == "inout" else a.value, short_name(a.value.dtype)) for a in inputs]
+    except MemoryError as error:
+        raise UsageError(f"the inputs of {spec.name} do not fit into memory: {error}") from None
+    launch = spec.launch(given)
+    given_references = expectations(options, args)
+    rtol, atol = spec.tolerance(given)
+
+    def references() -> Mapping[str, Reference]:
+        outputs = {a.name for a in inputs if a.direction != "in"}
+        if not options.check or outputs <= set(given_references):
+            return given_references
+        own = {key: Reference(values, "the float64 reference") for key, values in spec.reference(given, inputs).items()}
+        return {**own, **given_references}
+
+    return Job(
+        kernel,
+        spec.source,
+        args,
+        launch.grid,
+        launch.block,
+        launch.dynamic_smem_bytes,
+        rtol if options.rtol is None else options.rtol,
+        atol if options.atol is None else options.atol,
+        compile_seconds,
+        references,
+        tuple(a.name for a in inputs if a.direction != "in"),
+        dict(given),
+        dict(defines),
+    )
+
+
+def _refuse_file_options(spec: KernelSpec, options: RunOptions) -> None:
+    given = {
+        "--entry": options.entry, "--grid": options.grid, "--block": options.block, "--smem": options.smem_bytes, "--arg": options.args,
+        "-D": options.defines, "-I": options.include_dirs,
+    }  # fmt: skip
+    for flag, value in given.items():
+        if value not in (None, ()):
+            raise UsageError(f"{flag} is for files; {spec.name} brings its own. To change it, copy {spec.path} and run the copy")

@@ -1,0 +1,133 @@
+"""A launch that is ready to go: what `fasim run` makes of a kernel of the collection or of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fasim.cli.values import Value, parse_expectation
+from fasim.errors import UsageError
+from fasim.report.compare import check_shape
+from fasim.sm.module import Kernel
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `fasim run` as typer read them."""
+
+    entry: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    smem_bytes: int | None = None
+    args: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[Path, ...] = ()
+    expect: tuple[str, ...] = ()
+    rtol: float | None = None
+    atol: float | None = None
+    check: bool = True
+    save: Path | None = None
+    seed: int = 0
+    arch: str = "sm_90"
+    backend: str = "jit"
+    workers: int | None = None
+    max_instructions: int | None = None
+    json: bool = False
+    counts: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an output should hold: values, where they come from, and "bf16" as type if they are bit patterns."""
+
+    values: Array
+    origin: str
+    dtype: str = ""
+
+
+@dataclass
+class Job:
+    """Everything that a launch needs and that its report says.
+
+    references: computes what the outputs should be, after the launch. judged: names of the arrays to report; None means those that change.
+    """
+
+    kernel: Kernel
+    source: str
+    args: list[Value]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    dynamic_smem_bytes: int
+    rtol: float
+    atol: float
+    compile_seconds: float
+    references: Callable[[], Mapping[str, Reference]]
+    judged: tuple[str, ...] | None = None
+    options: dict[str, int | str | bool] = field(default_factory=dict)
+    defines: dict[str, int | str | None] = field(default_factory=dict)
+
+
+def expectations(options: RunOptions, args: list[Value]) -> dict[str, Reference]:
+    """The references of --expect, by argument.
+
+    Raises: UsageError if one is unreadable, names no array or has another shape.
+    """
+    found: dict[str, Reference] = {}
+    arrays = {value.name: value.value for value in args if value.is_array}
+    for text in options.expect:
+        name, values, dtype = parse_expectation(text)
+        if name not in arrays:
+            raise UsageError(f"--expect {text!r}: no array argument is called {name!r}; there are: {', '.join(arrays) or 'none'}")
+        if name in found:
+            raise UsageError(f"--expect {text!r}: {name} already has an expectation")
+        check_shape(name, arrays[name].shape, values.shape)
+        found[name] = Reference(values, text.split("=", 1)[1].split("@", 1)[1], dtype)
+    return found
+
+
+def check_save(path: Path) -> None:
+    """Find out before the run whether its result can be saved.
+
+    Raises: UsageError.
+    """
+    import os
+
+    if path.is_dir():
+        raise UsageError(f"--save {path}: this is a directory; name a file in it, for example {path / 'out.npz'}")
+    if path.suffix != ".npz":
+        raise UsageError(f"--save {path}: arrays are saved as .npz; name the file {path.with_suffix('.npz')}")
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"--save {path}: there is no directory {str(folder)!r}")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise UsageError(f"--save {path}: no permission to write there")
+
+
+def save(path: Path, args: list[Value]) -> None:
+    """Write all array arguments to an .npz file; an older file stays whole until the new one is.
+
+    Raises: UsageError if the disk refuses.
+    """
+    import contextlib
+    import os
+    import zipfile
+
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for value in args:
+                if value.is_array:
+                    with archive.open(f"{value.name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, value.value, allow_pickle=False)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(f"cannot save {path}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,82 @@
+"""The command `fasim`: everything that turns into an exit code.
+
+0 right; 1 wrong output or a finding; 2 usage; 3 not modelled; 4 missing GPU or tool; 5 does not compile; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+STARTED = time.perf_counter()
+#: what a shell reports for a program that SIGPIPE ended
+EXIT_CLOSED_PIPE = 141
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (without the program's name; None: this process's).
+
+    Returns: the exit code.
+    """
+    from fasim.cli.interrupt import prompt_interrupt
+
+    args = list(sys.argv[1:] if argv is None else argv)
+    started = STARTED if argv is None else time.perf_counter()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        with prompt_interrupt(EXIT_INTERRUPTED):
+            code = _invoke(args, started)
+            sys.stdout.flush()
+            return code
+    except KeyboardInterrupt:
+        return _interrupted(json="--json" in args)
+    except BrokenPipeError:
+        # whoever reads our output has gone: nothing is left to say, not even when the interpreter flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_CLOSED_PIPE
+
+
+def _interrupted(*, json: bool) -> int:
+    print("interrupted", file=sys.stderr)
+    if json:
+        import fasim
+        from fasim.report.records import ErrorReport, to_json
+
+        print(to_json(ErrorReport("KeyboardInterrupt", "interrupted", EXIT_INTERRUPTED, None, None, "", fasim.__version__)))
+    return EXIT_INTERRUPTED
+
+
+def _invoke(args: list[str], started: float) -> int:
+    from fasim.cli.app import app
+    from fasim.errors import FasimError, UsageError
+
+    json = "--json" in args
+    try:
+        result = app(args=args, prog_name="fasim", standalone_mode=False, obj=started)
+        if result == EXIT_INTERRUPTED:
+            # some versions of typer turn the exception into its exit code
+            raise KeyboardInterrupt
+        return result if isinstance(result, int) else 0
+    except FasimError as error:
+        caught = error
+    except Exception as error:
+        # typer's own errors, which it takes from different places in different versions, can format themselves
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        advice = f"\nTry: {context.command_path} --help" if context is not None else ""
+        caught = UsageError(error.format_message() + advice)
+    from fasim.cli.failures import report_error
+
+    return report_error(caught, json=json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

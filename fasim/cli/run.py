@@ -1,0 +1,181 @@
+"""`fasim run`: make a job ready, launch it, judge it, report it."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fasim
+from fasim.cli import collection, ownfile
+from fasim.cli.failures import report_error
+from fasim.cli.job import Job, Reference, RunOptions, check_save, save
+from fasim.cli.progress import progress_bar
+from fasim.errors import FasimError, UsageError
+from fasim.report.compare import compare, statistics
+from fasim.report.records import LineCount, OutputReport, RunReport, Seconds
+from fasim.sm.module import LaunchResult
+
+SOURCE_SUFFIXES = (".cu", ".ptx", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
+
+
+def split_target(words: Sequence[str]) -> tuple[str, bool, list[str]]:
+    """What is to be run, whether it is a file, and the other words of the command line."""
+    from fasim import kernels
+
+    known = kernels.names()
+    for i, word in enumerate(words):
+        if word in known or (not word.startswith("-") and word.endswith(SOURCE_SUFFIXES)):
+            return word, word not in known, [*words[:i], *words[i + 1 :]]
+    if words and not words[0].startswith("-"):
+        if Path(words[0]).exists():
+            raise UsageError(f"{words[0]!r} is neither a kernel of the collection nor a file that ends in {', '.join(SOURCE_SUFFIXES)}")
+        return words[0], False, list(words[1:])
+    return collection.DEFAULT_KERNEL, False, list(words)
+
+
+def run(words: Sequence[str], options: RunOptions, general: Sequence[str], started: float) -> int:
+    """Carry out `fasim run`; started: when the process began, by time.perf_counter().
+
+    Returns: the exit code. Raises: FasimError for what goes wrong before the launch.
+    """
+    target, is_file, rest = split_target(words)
+    if options.save is not None:
+        check_save(options.save)
+    job = (ownfile if is_file else collection).prepare(target, rest, options, general)
+    before = {value.name: _digest(value.value) for value in _arrays(job)}
+    printed: list[str] = []
+    try:
+        result, load_seconds = _launch(job, options, printed)
+    except FasimError as error:
+        return report_error(error, json=options.json, output="".join(printed))
+    if options.save is not None:
+        save(options.save, job.args)
+    report = _report(job, options, result, before, load_seconds, started)
+    if options.json:
+        from fasim.report.records import to_json
+
+        print(to_json(report))
+    else:
+        _print_table(report, options)
+    return report.exit_code
+
+
+def _launch(job: Job, options: RunOptions, printed: list[str]) -> tuple[LaunchResult, float]:
+    if options.backend == "jit":
+        _announce_first_start()
+
+    def output(text: str) -> None:
+        printed.append(text)
+        if not options.json:
+            print(text, end="", flush=True)
+
+    start = time.perf_counter()
+    with progress_bar(job.kernel.name) as progress:
+        result = job.kernel.launch(
+            job.grid,
+            job.block,
+            [value.value for value in job.args],
+            dynamic_smem_bytes=job.dynamic_smem_bytes,
+            backend=options.backend,
+            workers=options.workers,
+            max_instructions=options.max_instructions,
+            progress=progress,
+            output=output,
+            names=[value.name for value in job.args],
+        )
+    return result, time.perf_counter() - start - result.seconds
+
+
+def _announce_first_start() -> None:
+    """The machine itself is compiled when this version first runs on this kind of processor."""
+    from fasim.toolchain.cache import cache_dir
+    from fasim.warp.jit import source_digest
+
+    kept = cache_dir() / "numba" / source_digest()
+    if not any(kept.rglob("*.nbc")):
+        print(f"compiling the machine, once: this takes some seconds, and is kept in {cache_dir()}", file=sys.stderr, flush=True)
+
+
+def _arrays(job: Job) -> list[Any]:
+    return [value for value in job.args if value.is_array and (job.judged is None or value.name in job.judged)]
+
+
+def _digest(array: np.ndarray[Any, Any]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+
+
+def _outputs(job: Job, references: Mapping[str, Reference], before: Mapping[str, str]) -> list[OutputReport]:
+    found = []
+    for value in job.args:
+        if not value.is_array or (value.name not in before and value.name not in references):
+            continue
+        digest = _digest(value.value)
+        changed = digest != before.get(value.name, digest)
+        reference = references.get(value.name)
+        if reference is None and not changed and job.judged is None:
+            continue
+        verdict = None
+        if reference is not None:
+            verdict = compare(value.value, value.dtype, reference.values, reference.origin, job.rtol, job.atol, reference.dtype)
+        stats = statistics(value.value, value.dtype)
+        found.append(OutputReport(value.name, value.dtype, value.value.shape, changed, digest, stats, verdict))
+    return found
+
+
+def _report(
+    job: Job, options: RunOptions, result: LaunchResult, before: Mapping[str, str], load_seconds: float, started: float
+) -> RunReport:
+    start = time.perf_counter()
+    outputs = _outputs(job, job.references(), before)
+    judged = [output.comparison.ok for output in outputs if output.comparison is not None]
+    compiled = job.kernel.module.compiled
+    now = time.perf_counter()
+    counts = None
+    if options.counts:
+        counts = [
+            LineCount(c.executions, c.source.mnemonic, c.source.text, c.source.file, c.source.line, c.source.ptx_line)
+            for c in result.counts
+        ]
+    return RunReport(
+        kernel=result.kernel,
+        source=job.source,
+        arch=job.kernel.module.arch.name,
+        compiler=compiled.compiler if compiled else "",
+        options=job.options,
+        defines=job.defines,
+        seed=options.seed,
+        grid=result.grid,
+        block=result.block,
+        dynamic_smem_bytes=result.dynamic_smem_bytes,
+        smem_bytes=result.smem_bytes,
+        backend=options.backend,
+        workers=result.workers,
+        ordered=result.ordered,
+        warp_instructions=result.warp_instructions,
+        shared_instructions=result.shared_instructions,
+        instruction_mix=result.by_mnemonic(),
+        counts=counts,
+        outputs=outputs,
+        verdict="unchecked" if not judged else "right" if all(judged) else "wrong",
+        exit_code=0 if all(judged) else 1,
+        seconds=Seconds(job.compile_seconds, load_seconds, result.seconds, now - start, now - started),
+        output=result.output,
+        saved=str(options.save) if options.save else None,
+        version=fasim.__version__,
+    )
+
+
+def _print_table(report: RunReport, options: RunOptions) -> None:
+    import os
+
+    from fasim.report.text import run_table
+
+    if report.output and not report.output.endswith("\n"):
+        print()
+    print(run_table(report, counts=options.counts, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))

@@ -1,0 +1,115 @@
+"""A run as a short table of plain text."""
+
+from __future__ import annotations
+
+from fasim.report.compare import Comparison, Statistics
+from fasim.report.records import OutputReport, RunReport
+
+_GREEN, _RED, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[0m"
+
+
+def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -> str:
+    """The table that `fasim run` prints; counts: with the instruction mix."""
+    options = "".join(f" {name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in report.options.items())
+    rows = [
+        ("kernel", report.kernel + options),
+        ("source", f"{report.source} ({', '.join(part for part in (report.arch, report.compiler) if part)})"),
+        ("grid x block", f"{_size(report.grid)} x {_size(report.block)}, shared memory {report.smem_bytes:,} bytes a CTA"),
+    ]
+    for output in report.outputs:
+        rows += [(f"output {output.name}", text) for text in _output_lines(output, color)]
+    if not report.outputs:
+        rows.append(("output", "the kernel changed none of its arrays"))
+    order = ", CTAs in order (they communicate)" if report.ordered and report.grid != (1, 1, 1) else ""
+    workers = "1 worker" if report.workers == 1 or report.ordered else f"{report.workers} workers"
+    seconds = report.seconds
+    rows += [
+        ("instructions", f"{report.warp_instructions:,} warp instructions"),
+        ("shared memory", f"{report.shared_instructions:,} accesses (warp instructions)"),
+        (
+            "time",
+            f"machine {_seconds(seconds.machine)} ({workers}{order}), compile {_seconds(seconds.compile)}, load {_seconds(seconds.load)}, "
+            f"check {_seconds(seconds.check)}, total {_seconds(seconds.total)}",
+        ),
+    ]
+    if report.backend != "jit":
+        rows.append(("machine", report.backend))
+    if report.saved:
+        rows.append(("saved", report.saved))
+    lines = _aligned(rows)
+    if counts:
+        lines += ["", *_mix(report)]
+    return "\n".join(lines)
+
+
+def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(label) for label, _ in rows)
+    lines, previous = [], ""
+    for label, text in rows:
+        lines.append(f"{'' if label == previous else label:<{width}}  {text}")
+        previous = label
+    return lines
+
+
+def _size(sizes: tuple[int, int, int]) -> str:
+    shown = list(sizes)
+    while len(shown) > 1 and shown[-1] == 1:
+        shown.pop()
+    return f"({', '.join(map(str, shown))})"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.4f} s" if value < 0.1 else f"{value:.2f} s"
+
+
+def _output_lines(output: OutputReport, color: bool) -> list[str]:
+    shape = f"{output.dtype}[{','.join(map(str, output.shape))}]"
+    facts = [shape + ("" if output.changed else ", unchanged by the kernel")]
+    if output.comparison is None or not output.comparison.ok:
+        facts[0] += ": " + _describe(output.statistics)
+    if output.comparison is not None:
+        facts += _verdict(output.comparison, output.statistics, color)
+    return facts
+
+
+def _describe(found: Statistics) -> str:
+    parts = []
+    if found.minimum is not None and found.mean is not None:
+        parts.append(f"min {found.minimum:.6g}, max {found.maximum:.6g}, mean {found.mean:.6g}")
+    parts.append(f"{found.nan:,} NaN")
+    if found.infinite:
+        parts.append(f"{found.infinite:,} infinite")
+    return ", ".join(parts)
+
+
+def _verdict(found: Comparison, stats: Statistics, color: bool) -> list[str]:
+    word = "right" if found.ok else "WRONG"
+    if color:
+        word = f"{_GREEN if found.ok else _RED}{word}{_PLAIN}"
+    tolerance = "exact" if found.rtol == found.atol == 0 else f"tolerance {found.atol:g} + {found.rtol:g} |expected|"
+    lines = [f"{word}: max abs error {found.max_abs_error:.3g} against {found.reference} ({tolerance})"]
+    if found.worst is not None and found.max_abs_error > 0:
+        worst = found.worst
+        share = "" if found.ok else f"{found.wrong_elements:,} of {found.elements:,} elements are outside; "
+        index = ", ".join(map(str, worst.index))
+        lines.append(f"{share}worst element [{index}]: got {_value(worst.got)}, expected {_value(worst.expected)}")
+    if not found.ok and found.rtol == found.atol == 0 and isinstance(found.worst and found.worst.got, float):
+        lines.append("compared exactly; --rtol and --atol set a tolerance")
+    return lines
+
+
+def _value(value: float | int) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+def _mix(report: RunReport) -> list[str]:
+    total = max(report.warp_instructions, 1)
+    lines = [f"{'executions':>14}  {'share':>6}  instruction"]
+    lines += [f"{count:>14,}  {100 * count / total:>5.1f}%  {name}" for name, count in report.instruction_mix.items() if count]
+    if report.counts is not None:
+        lines += ["", f"{'executions':>14}  place"]
+        for row in report.counts:
+            if row.executions:
+                place = f"{row.file}:{row.line}" if row.line else f"PTX line {row.ptx_line}"
+                lines.append(f"{row.executions:>14,}  {place}: {row.text}")
+    return lines
