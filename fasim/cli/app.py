@@ -57,7 +57,7 @@ def run(
     ] = None,
     define: Annotated[list[str] | None, typer.Option("-D", metavar="NAME[=VALUE]", help="File: a macro.")] = None,
     include: Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="File: a directory of headers.")] = None,
-    expect: Annotated[list[str] | None, typer.Option(metavar="NAME=@FILE", help="What an array should hold at the end: o=@ref.npy.")] = None,
+    expect: Annotated[list[str] | None, typer.Option(metavar="NAME=@FILE", help="What an array should hold: o=@ref.npy.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance.", show_default="the kernel's; 0 for files")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance.", show_default="the kernel's; 0 for files")] = None,
     check: Annotated[bool, typer.Option("--check/--no-check", help="Compare with the reference.")] = True,
@@ -66,7 +66,7 @@ def run(
     arch: Annotated[str, typer.Option(metavar="sm_NN", help="Target architecture.")] = "sm_90",
     backend: Annotated[str, typer.Option(metavar="jit|reference", help="The compiled machine, or its source as plain Python.")] = "jit",
     workers: Annotated[int | None, typer.Option(min=1, help="Threads that run CTAs.", show_default="one a core")] = None,
-    max_instructions: Annotated[int | None, typer.Option(min=1, help="End a launch that executes more warp instructions.")] = None,
+    max_instructions: Annotated[int | None, typer.Option(min=1, help="End a launch that needs more.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
     counts: Annotated[bool, typer.Option("--counts", "--verbose", help="Print the instruction mix and executions by line.")] = False,
 ) -> int:

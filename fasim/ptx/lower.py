@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fasim.errors import UnsupportedInstruction
 from fasim.isa.program import Program
 from fasim.ptx.allocate import allocate
 from fasim.ptx.context import Context
@@ -14,6 +13,7 @@ from fasim.ptx.lower_control import LOWERERS as CONTROL
 from fasim.ptx.lower_control import SERVICES
 from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.lower_memory import LOWERERS as MEMORY
+from fasim.ptx.lower_wmma import LOWERERS as WMMA
 from fasim.ptx.order import blocks_of, weak_topological_order
 from fasim.ptx.tree import (
     Address,
@@ -28,6 +28,9 @@ from fasim.ptx.tree import (
     Variable,
     Vector,
 )
+
+
+LOWERERS = MEMORY | CONTROL | WMMA
 
 
 def lower(module: Module, entry: str, arch: int) -> Program:
@@ -134,12 +137,8 @@ def _lower_function(context: Context, function: Function) -> LoweredFunction:
             kind = found.row.kind
             if kind in ("lanes", "collective"):
                 f.lower_lanes(statement, found)
-            elif kind in MEMORY:
-                MEMORY[kind](f, statement, found)
-            elif kind in CONTROL:
-                CONTROL[kind](f, statement, found)
             else:
-                raise UnsupportedInstruction(f"{context.place_of(statement)}: {statement.text!r}: no lowering for instructions of kind {kind}")
+                LOWERERS[kind](f, statement, found)
     f.end()
     blocks = blocks_of(f.items)
     order = weak_topological_order([block.successors for block in blocks])

@@ -329,6 +329,8 @@ class FunctionLowerer:
                 if not isinstance(operand, Immediate):
                     raise context.malformed(ins, f"operand {arg.name} must be an immediate")
                 immediates.append(operand.value)
+                if row.attributes.get("member_mask") == arg.name:
+                    member = context.constant(32, operand.value)
             else:
                 refs = [self.source(ins, part, arg.type_) for part in self.parts(ins, arg, next(operands))]
                 sources.extend(refs)
@@ -350,23 +352,39 @@ class FunctionLowerer:
             raise self.context.malformed(ins, f"operand {arg.name} is a vector of {arg.count}, found {found}")
         return list(operand.items)
 
-    def shape(self, ins: Instruction) -> str:
-        """What tells apart the rows of one mnemonic: moves that pack or unpack a vector."""
-        if ins.opcode != "mov":
-            return ""
-        for operand, word in zip(ins.operands, ("unpack", "pack")):
-            if isinstance(operand, Vector):
-                return f"{word}{len(operand.items)}"
-        return ""
+    def shapes(self, ins: Instruction) -> list[str]:
+        """Names of rows of one mnemonic to try, by what the operands are (see fasim.isa.table); the plain one last."""
+        names: list[str] = []
+        if ins.opcode == "mov":
+            names = [f"{word}{len(o.items)}" for o, word in zip(ins.operands, ("unpack", "pack")) if isinstance(o, Vector)]
+        elif ins.opcode == "cvt" and len(ins.operands) == 2 and len(ins.modifiers) >= 2:
+            widths = [TYPE_BITS[o.type] if isinstance(o, Register) else 0 for o in ins.operands]
+            types = [TYPE_BITS.get(t, 0) for t in ins.modifiers[-2:]]
+            shape = (f"d{widths[0]}" if widths[0] > types[0] else "") + ("a64" if widths[1] == 64 > types[1] else "")
+            names = [shape] if shape else []
+        elif isinstance(ins.operands[-1] if ins.operands else None, Immediate):
+            names = ["imm"]
+        return [*names, ""]
 
     def find(self, ins: Instruction) -> Found:
         """The row of an instruction, checked against the target."""
-        found = find(ins.opcode, ins.modifiers, self.shape(ins))
+        found = None
+        for shape in self.shapes(ins):
+            found = find(ins.opcode, ins.modifiers, shape)
+            if found is not None and (shape != "imm" or _immediates_fit(found, ins)):
+                break
         if found is None:
             raise self.context.unsupported(ins)
         if found.row.min_arch > self.context.arch:
             raise self.context.unsupported(ins, f"{ins.mnemonic} needs sm_{found.row.min_arch}, the target is sm_{self.context.arch}")
         return found
+
+
+def _immediates_fit(found: Found, ins: Instruction) -> bool:
+    """Whether every `imm` source of a row is written as an integer."""
+    sources = found.row.written_sources
+    written = ins.operands[len(ins.operands) - len(sources) :]
+    return all(isinstance(o, Immediate) for arg, o in zip(sources, written) if arg.type_ == "imm")
 
 
 def _f64_bits(value: float) -> int:

@@ -42,19 +42,19 @@ def memory_operands(f: FunctionLowerer, ins: Instruction, operand: Operand, spac
     if space in (m.SHARED, m.LOCAL, m.PARAM) and reg is not None and wide:
         # offsets within a window are 32 bits whatever register holds them
         wide = 1
-    return [space, size, count, int(sign), reg if reg is not None else row, wide, _signed32(low), _signed32(offset >> 32), int(write)]
+    return [space, size, count, int(sign), reg if reg is not None else row, wide, signed32(low), signed32(offset >> 32), int(write)]
 
 
-def _signed32(value: int) -> int:
+def signed32(value: int) -> int:
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
-def _note_communication(f: FunctionLowerer, space: int, found: Found) -> None:
+def note_communication(f: FunctionLowerer, space: int, found: Found) -> None:
     if space in (m.GENERIC, m.GLOBAL) and found.modifiers & COMMUNICATING and not (found.modifiers & {"cta"}):
         f.context.communicates = True
 
 
-def _operands(f: FunctionLowerer, ins: Instruction, count: int) -> list[Operand]:
+def plain_operands(f: FunctionLowerer, ins: Instruction, count: int) -> list[Operand]:
     """The operands without a trailing cache policy."""
     operands = list(ins.operands)
     if any(part.endswith("cache_hint") for part in ins.modifiers):
@@ -64,39 +64,39 @@ def _operands(f: FunctionLowerer, ins: Instruction, count: int) -> list[Operand]
     return operands
 
 
-def _space(found: Found) -> int:
+def space_of(found: Found) -> int:
     return m.GLOBAL if found.space == m.CONST else found.space
 
 
 def lower_load(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     """ld, ldu."""
     arg = found.row.dests[0]
-    target, source = _operands(f, ins, 2)
+    target, source = plain_operands(f, ins, 2)
     size, count = width(arg.type_) // 8, max(arg.count, 1)
-    pool = memory_operands(f, ins, source, _space(found), size, count, arg.type_[0] == "s", False)
-    _note_communication(f, found.space, found)
+    pool = memory_operands(f, ins, source, space_of(found), size, count, arg.type_[0] == "s", False)
+    note_communication(f, found.space, found)
     for part in f.parts(ins, arg, target):
-        pool.extend(_register(f, ins, part, size, writes=True))
+        pool.extend(memory_register(f, ins, part, size, writes=True))
     f.finish(ins, Op(m.LOAD, pool), [])
 
 
 def lower_store(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     """st."""
     arg = found.row.sources[1]
-    target, value = _operands(f, ins, 2)
+    target, value = plain_operands(f, ins, 2)
     size, count = width(arg.type_) // 8, max(arg.count, 1)
-    pool = memory_operands(f, ins, target, _space(found), size, count, False, True)
-    _note_communication(f, found.space, found)
+    pool = memory_operands(f, ins, target, space_of(found), size, count, False, True)
+    note_communication(f, found.space, found)
     for part in f.parts(ins, arg, value):
         if isinstance(part, Register) and not part.special:
-            pool.extend(_register(f, ins, part, size, writes=False))
+            pool.extend(memory_register(f, ins, part, size, writes=False))
         else:
             ref = f.source(ins, part, arg.type_)
             pool.extend([ref, 8 if ref.reg.bank == 64 else 4])
     f.finish(ins, Op(m.STORE, pool), [])
 
 
-def _register(f: FunctionLowerer, ins: Instruction, part: Operand, size: int, *, writes: bool) -> list[PoolItem]:
+def memory_register(f: FunctionLowerer, ins: Instruction, part: Operand, size: int, *, writes: bool) -> list[PoolItem]:
     """A register of a load or store with its width in bytes; it may be wider than the memory type."""
     if isinstance(part, Sink):
         return [-1, 4]
@@ -114,10 +114,10 @@ def lower_atom(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     arg = row.dests[0]
     size, count = width(arg.type_) // 8, max(arg.count, 1)
     inputs = row.sources[1:]
-    written = _operands(f, ins, len(inputs) + (1 if red else 2))
+    written = plain_operands(f, ins, len(inputs) + (1 if red else 2))
     if not red:
         target, written = written[0], written[1:]
-    space = _space(found)
+    space = space_of(found)
     pool = memory_operands(f, ins, written[0], space, size, count, False, True)
     if space != m.SHARED:
         f.context.communicates = True
@@ -144,7 +144,7 @@ def lower_matrix(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     """ldmatrix, stmatrix."""
     row, loads = found.row, ins.opcode == "ldmatrix"
     arg = row.dests[0] if loads else row.sources[1]
-    first, second = _operands(f, ins, 2)
+    first, second = plain_operands(f, ins, 2)
     address, vector = (second, first) if loads else (first, second)
     pool = memory_operands(f, ins, address, m.SHARED if ".shared" in ins.mnemonic else m.GENERIC, 16, 1, row.attributes["transposed"], not loads)
     pool.append(arg.count)

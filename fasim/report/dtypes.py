@@ -44,6 +44,7 @@ def bf16_bits(values: Any) -> Array:
 
 def to_float64(values: Array, name: str) -> Array:
     """The numbers that an array of type `name` holds, in float64."""
-    if name == "bf16":
-        return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return values.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        if name == "bf16":
+            return (values.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return values.astype(np.float64)
