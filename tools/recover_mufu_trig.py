@@ -72,7 +72,7 @@ def fit(y: Array, fraction_bits: int) -> Row:
     basis = np.stack([np.ones(len(R)), R, -SQUARE], 1).astype(float)
     _, b0, c0 = np.linalg.lstsq(basis / width[:, None], (low + width / 2) / width, rcond=None)[0]
     found = []
-    for c in range(round(c0) - 4, round(c0) + 5):
+    for c in range(round(c0) - 32, round(c0) + 33):
         for b in range(round(b0) - 8, round(b0) + 9):
             for index in (SCREEN, R):
                 rest = b * R[index] - c * SQUARE[index]

@@ -62,6 +62,11 @@ def _invoke(args: list[str], started: float) -> int:
             # some versions of typer turn the exception into its exit code
             raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
+    except SystemExit as error:
+        # typer's way to deal with a closed pipe
+        if isinstance(error.__context__, BrokenPipeError):
+            raise error.__context__ from None
+        raise
     except FasimError as error:
         caught = error
     except Exception as error:

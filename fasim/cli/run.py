@@ -94,11 +94,13 @@ def _launch(job: Job, options: RunOptions, printed: list[str]) -> tuple[LaunchRe
 
 def _announce_first_start() -> None:
     """The machine itself is compiled when this version first runs on this kind of processor."""
-    from fasim.toolchain.cache import cache_dir
-    from fasim.warp.jit import source_digest
+    import numba
 
-    kept = cache_dir() / "numba" / source_digest()
-    if not any(kept.rglob("*.nbc")):
+    from fasim.toolchain.cache import cache_dir
+    from fasim.warp.jit import configure_numba_cache
+
+    configure_numba_cache()
+    if not any(Path(numba.config.CACHE_DIR).rglob("*.nbc")):
         print(f"compiling the machine, once: this takes some seconds, and is kept in {cache_dir()}", file=sys.stderr, flush=True)
 
 

@@ -31,11 +31,14 @@ KIND = {name: number for number, name in enumerate(KINDS)}
 LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
 CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP = range(14, 22)
 
-# --- one instruction in `code`: 8 x int32 --------------------------------------------------------------------------------------
-CODE_BYTES = 32
+# --- one instruction in `code`: 10 x int32 -------------------------------------------------------------------------------------
+CODE_BYTES = 40
+CODE_WORDS = CODE_BYTES // 4
 AT_KIND, AT_GUARD, AT_POOL, AT_AUX = 0, 4, 8, 12
-AT_HANDLER = 16  # int64
-AT_MEMBER = 24  # register row of the member mask, -1: all lanes
+AT_HANDLER = 16  # int64: address of the handler, filled in when the program is linked
+AT_OPERANDS = 24  # int64: address of the operands in the pool, likewise
+AT_MEMBER = 32  # register row of the member mask, -1: all lanes
+AT_RUN = 36  # how many unguarded instructions on registers follow each other from here, up to the next label
 
 # --- state spaces --------------------------------------------------------------------------------------------------------------
 GENERIC, GLOBAL, SHARED, LOCAL, PARAM, CONST = range(6)
@@ -55,7 +58,7 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
 _CTX = (
     "CODE POOL COUNTS REGS REG_STRIDE WARPS SPLITS BARS SMEM SMEM_BYTES LOCAL LOCAL_BYTES PARAM PARAM_BYTES ALLOCS ALLOC_COUNT READS "
     "WRITES ERROR SCRATCH QUEUE QUEUE_CAPACITY WARP_COUNT THREADS BUDGET EXECUTED WARP TRACK CLOCK SHARED_ACCESSES CALL_STACK "
-    "CALL_DEPTH FUNCTIONS SAVE SAVE_BYTES QUANTUM CTA CTA_END STARTED GRID_X GRID_Y BLOCK_X BLOCK_Y TEMPLATE SPECIALS SPECIAL_COUNT SMS"
+    "CALL_DEPTH FUNCTIONS SAVE SAVE_BYTES QUANTUM CTA CTA_END STARTED GRID_X GRID_Y BLOCK_X BLOCK_Y TEMPLATE SPECIALS SPECIAL_COUNT SMS INSTRUCTIONS"
 ).split()
 (
     C_CODE,
@@ -105,6 +108,7 @@ _CTX = (
     C_SPECIALS,
     C_SPECIAL_COUNT,
     C_SMS,
+    C_INSTRUCTIONS,
 ) = (8 * i for i in range(len(_CTX)))
 CONTEXT_WORDS = len(_CTX)
 

@@ -121,7 +121,7 @@ class Emitter:
                 for label in block.labels if block is not None else ():
                     self.pcs[function.name, label] = pc
                 pc += 1
-        code, pool = np.zeros((pc, 8), np.int32), []
+        code, pool = np.zeros((pc, m.CODE_WORDS), np.int32), []
         handlers: dict[int, HandlerUse] = {}
         services: dict[int, str] = {}
         source: list[SourceInstruction | None] = []
@@ -142,6 +142,7 @@ class Emitter:
                     pool.extend(self._resolve(function.name, item, pc))
                 source.append(op.source)
                 pc += 1
+        _mark_runs(code, {self.pcs[key] for key in self.pcs})
         kernel = context.kernel
         has_calls = len(self.functions) > 1
         frame = self.frames[kernel.name]
@@ -192,3 +193,14 @@ class Emitter:
             result.append(Parameter(param.name, type_, offset, param.size_bytes, param.align_bytes))
             offset += param.size_bytes
         return result
+
+
+def _mark_runs(code: np.ndarray, starts: set[int]) -> None:
+    """Fill in AT_RUN, from the last instruction to the first."""
+    run = 0
+    for pc in range(len(code) - 1, -1, -1):
+        plain = code[pc, m.AT_KIND // 4] == m.LANES and code[pc, m.AT_GUARD // 4] < 0
+        run = run + 1 if plain else 0
+        code[pc, m.AT_RUN // 4] = run
+        if pc in starts:
+            run = 0

@@ -278,6 +278,17 @@ def _conflict(states: list[CtaState]) -> bool:
     return False
 
 
+def _scheduling(state: CtaState) -> bytes:
+    """Splits of all warps; of their turns, which only ever grow, just the order counts."""
+    warps = state.warps.reshape(-1, m.WARP_BYTES // 8)
+    splits = state.splits.reshape(len(warps), m.SPLITS_PER_WARP, m.SPLIT_BYTES // 8)
+    parts = [warps[:, m.W_LIVE // 8].tobytes(), warps[:, m.W_FAIR // 8].tobytes()]
+    for record, own in zip(warps, splits):
+        used = own[: record[m.W_SPLITS // 8]]
+        parts += [used[:, : m.S_TURN // 8].tobytes(), np.argsort(used[:, m.S_TURN // 8], kind="stable").tobytes()]
+    return b"".join(parts)
+
+
 class _RepetitionWatch:
     """Notices that the whole state has been seen before: the machine is deterministic, so it will come round for ever."""
 
@@ -296,8 +307,9 @@ class _RepetitionWatch:
             return False
         digest = hashlib.blake2b(digest_size=16)
         for state in states:
-            for part in (state.registers, state.smem, state.local, state.splits, state.warps, state.bars):
+            for part in (state.registers, state.smem, state.local, state.bars, state.call_depth, state.call_stack, state.queue):
                 digest.update(part.data if part.size else b"")
+            digest.update(_scheduling(state))
         for allocation in self.space.allocations if self.space is not None else ():
             if not allocation.constant:
                 digest.update(np.ascontiguousarray(allocation.data).view(np.uint8).data if allocation.data.size else b"")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import UsageError
+from fasim.isa import machine as m
 from fasim.isa.program import HandlerUse, Program
 from fasim.isa.rows import ROWS
 from fasim.numerics import native
@@ -27,12 +28,13 @@ class Machine:
 
 
 def link(program: Program, machine: Machine) -> np.ndarray[Any, Any]:
-    """The program's code with the addresses of its handlers."""
+    """The program's code with the addresses of its handlers and operands (of `program.pool`, which must stay)."""
     code = program.code.copy()
     addresses = machine.addresses(program.handlers.values())
     words = code.view(np.int64)
+    words[:, m.AT_OPERANDS // 8] = program.pool.ctypes.data + 4 * code[:, m.AT_POOL // 4].astype(np.int64)
     for pc, use in program.handlers.items():
-        words[pc, 2] = addresses[use]
+        words[pc, m.AT_HANDLER // 8] = addresses[use]
     return code
 
 

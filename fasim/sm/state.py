@@ -87,7 +87,8 @@ class CtaState:
         self.bars = np.zeros(m.BARRIERS * m.BAR_BYTES // 8, np.int64)
         self.error = np.zeros(m.ERROR_WORDS, np.int64)
         self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
-        self.counts = np.zeros(len(program), np.int64)
+        # single executions of each instruction, then executions of the run that starts there
+        self.run_counts = np.zeros(2 * len(program), np.int64)
         self.reads, self.writes = np.zeros(map_bytes, np.uint8), np.zeros(map_bytes, np.uint8)
         depth = MAX_DEPTH * warps * 32 if program.has_calls else 0
         self.call_depth = np.zeros(warps * 32 if program.has_calls else 0, np.int64)
@@ -103,7 +104,7 @@ class CtaState:
         pointers = {
             m.C_CODE: shared.code,
             m.C_POOL: shared.pool,
-            m.C_COUNTS: self.counts,
+            m.C_COUNTS: self.run_counts,
             m.C_REGS: self.registers,
             m.C_WARPS: self.warps,
             m.C_SPLITS: self.splits,
@@ -143,10 +144,19 @@ class CtaState:
             m.C_BLOCK_Y: shape.block[1],
             m.C_SPECIAL_COUNT: len(shared.specials),
             m.C_SMS: shape.sms,
+            m.C_INSTRUCTIONS: len(program),
             m.C_QUANTUM: 1 << 16,
         }
         for slot, value in values.items():
             self.set(slot, value)
+
+    @property
+    def counts(self) -> Array:
+        """Executions of each instruction."""
+        single, runs = self.run_counts[: len(self.program)].copy(), self.run_counts[len(self.program) :]
+        for head in np.flatnonzero(runs):
+            single[head : head + self.program.code[head, m.AT_RUN // 4]] += runs[head]
+        return single
 
     def set(self, slot: int, value: int) -> None:
         """Write a context word."""

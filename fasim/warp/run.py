@@ -8,7 +8,8 @@ from fasim.isa.machine import (
     AT_GUARD,
     AT_HANDLER,
     AT_KIND,
-    AT_POOL,
+    AT_OPERANDS,
+    AT_RUN,
     ATOM,
     BAR,
     BLOCKED,
@@ -19,7 +20,7 @@ from fasim.isa.machine import (
     C_CODE,
     C_COUNTS,
     C_ERROR,
-    C_POOL,
+    C_INSTRUCTIONS,
     C_QUANTUM,
     C_WARP,
     CALL,
@@ -113,11 +114,20 @@ def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int
 
 
 @machine_code
+def run_lanes(rec: int, count: int, registers: int, mask: int) -> None:
+    """Instructions on registers that follow each other without guard or label: nothing to decide between them."""
+    end = rec + count * CODE_BYTES
+    while rec < end:
+        call_handler(peek_i64(rec + AT_HANDLER), registers, peek_i64(rec + AT_OPERANDS), mask)
+        rec += CODE_BYTES
+
+
+@machine_code
 def run_warp(ctx: int, warp: int) -> int:
     """Run one warp; returns DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, QUEUE_FULL or YIELDED."""
     record = warp_at(ctx, warp)
     registers = registers_at(ctx, warp)
-    code, pool, counts = peek_i64(ctx + C_CODE), peek_i64(ctx + C_POOL), peek_i64(ctx + C_COUNTS)
+    code, counts, count = peek_i64(ctx + C_CODE), peek_i64(ctx + C_COUNTS), peek_i64(ctx + C_INSTRUCTIONS)
     poke_i64(ctx + C_WARP, warp)
     budget = peek_i64(ctx + C_BUDGET)
     slice_left = peek_i64(ctx + C_QUANTUM)
@@ -162,17 +172,26 @@ def run_warp(ctx: int, warp: int) -> int:
                 add_split(ctx, warp, pc, mask, READY, 0)
                 poke_i64(record + W_FAIR, 1 - fair)
                 break
+            rec = code + pc * CODE_BYTES
+            kind = peek_i32(rec + AT_KIND)
+            run = peek_i32(rec + AT_RUN)
+            if 1 < run <= budget:
+                run_lanes(rec, run, registers, mask)
+                poke_i64(counts + 8 * (count + pc), peek_i64(counts + 8 * (count + pc)) + 1)
+                budget -= run
+                slice_left -= run
+                patience -= run
+                pc += run
+                continue
             budget -= 1
             slice_left -= 1
             patience -= 1
-            rec = code + pc * CODE_BYTES
-            kind = peek_i32(rec + AT_KIND)
             guard = peek_i32(rec + AT_GUARD)
             execute = mask
             if guard >= 0:
                 word = peek_u32(registers + (guard & -2))
                 execute = mask & (word ^ 0xFFFFFFFF if guard & 1 else word)
-            operands = pool + 4 * peek_i32(rec + AT_POOL)
+            operands = peek_i64(rec + AT_OPERANDS)
             poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) + 1)
             if kind == LANES:
                 if execute:

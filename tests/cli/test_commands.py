@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import numba
 import pytest
 
 import fasim
 from fasim import kernels
-from fasim.cli import doctor
+from fasim.cli import doctor, progress, run
 from fasim.toolchain.cache import cached
 
 SPIN = """
@@ -105,14 +107,16 @@ def test_cache_clears_only_its_own_files(fasim_command, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(("grid", "options"), [("1", []), ("8", ["--json"])])
-def test_interrupt(tmp_path, grid, options):
+def test_interrupt(fasim_command, tmp_path, grid, options):
     """SIGINT ends a launch in the main thread and one in worker threads within a second."""
     (tmp_path / "spin.cu").write_text(SPIN)
     words = ["run", "spin.cu", "--grid", grid, "--block", "32", "--arg", "p=i32[8]:zeros", *options]
-    # unbuffered printing would not help: the start of the launch shows only in the processor time that is used
-    process = subprocess.Popen([sys.executable, "-m", "fasim", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # fills the caches, so that the process below is soon at its launch
+    assert fasim_command(*words, "--max-instructions", "1000").code == 1
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-m", "fasim", *words], cwd=tmp_path, **pipes)
     try:
-        time.sleep(4)
+        time.sleep(3)
         assert process.poll() is None
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
@@ -124,6 +128,33 @@ def test_interrupt(tmp_path, grid, options):
     assert err.endswith("interrupted\n") and "Traceback" not in err
     if options:
         assert '"exit_code": 130' in out
+
+
+def test_progress_bar_shows_only_on_terminals_and_long_runs(capfd, monkeypatch):
+    with progress.progress_bar("kernel") as callback:
+        assert callback is None
+    bar = progress._Bar("kernel")
+    bar.update(1, 4)
+    bar.close()
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes standard error for a terminal
+    bar = progress._Bar("kernel")
+    bar.update(1, 4)
+    bar.update(4, 4)
+    bar.close()
+    assert "4/4 CTAs" in re.sub(r"\x1b\[[\d;]*m", "", capfd.readouterr().err)
+
+
+def test_first_start_is_announced_once(capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("FASIM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", numba.config.CACHE_DIR)
+    run._announce_first_start()
+    assert capfd.readouterr().err.startswith("compiling the machine, once: ")
+    (kept,) = (tmp_path / "numba").iterdir()
+    (kept / "machine.nbc").touch()
+    run._announce_first_start()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

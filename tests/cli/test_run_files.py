@@ -115,7 +115,7 @@ def test_missing_arguments_show_a_command_that_works(fasim_command):
 ARGS = ["--arg", "a=1", "--arg", "x=@x.npy", "--arg", "y=@x.npy", "--arg", "n=1024"]
 REFUSED = [
     ([*AXPY, "--arg", "a=1"], 2, "4 --arg, one a parameter in their order (got 1)"),
-    ([*AXPY, "--arg", "x=@x.npy", "--arg", "a=1", "--arg", "y=@x.npy", "--arg", "n=1"], 2, "the kernel's order is a, x, y, n; these come as x, a"),
+    ([*AXPY, "--arg", "x=@x.npy", "--arg", "a=1", "--arg", "y=@x.npy", "--arg", "n=1"], 2, "order is a, x, y, n; these come as x, a"),
     ([*AXPY, "--arg", "a=1", "--arg", "x=1", "--arg", "x=2", "--arg", "n=1"], 2, "two arguments are called 'x'"),
     ([*AXPY, *ARGS[:-2], "--arg", "n=2.5"], 2, "argument n of"),
     ([*AXPY, *ARGS, "--entry", "axpi"], 2, "There is no kernel 'axpi'. Kernels: axpy"),
@@ -133,7 +133,7 @@ REFUSED = [
     (["run", "textures.ptx", "--grid", "1", "--block", "1", "--arg", "p=f32[1]:zeros"], 3, "tex.1d.v4.f32.s32"),
     (["run", "broken.cu", "--grid", "1", "--block", "1", "--arg", "p=i32[1]:zeros"], 5, 'broken.cu(1): error: identifier "undeclared"'),
     ([*AXPY[:-3], "9", "--block", "128", *ARGS[:-1], "n=2000"], 1, "past the end of x (4096 bytes)"),
-    ([*MANY, "--entry", "structure", "--arg", "pair=u8[9]:zeros", "--arg", "out=f32[32]:zeros"], 2, "a structure of 8 bytes, the array has 9"),
+    ([*MANY, "--entry", "structure", "--arg", "pair=u8[9]:zeros", "--arg", "out=f32[32]:zeros"], 2, "of 8 bytes, the array has 9"),
     ([*MANY, "--entry", "forever", "--arg", "p=i32[2]:zeros", "--max-instructions", "100000"], 1, "executed 100000 warp instructions"),
 ]
 
