@@ -76,5 +76,7 @@ def run_row(
             word = int(registers[offset : offset + 4].view(np.uint32)[0])
             results.append((word >> np.arange(32)) & 1 == 1)
         else:
-            results.append(registers[offset : offset + row_bytes(arg.type_)].view(np.uint64 if width(arg.type_) == 64 else np.uint32).copy())
+            results.append(
+                registers[offset : offset + row_bytes(arg.type_)].view(np.uint64 if width(arg.type_) == 64 else np.uint32).copy()
+            )
     return results

@@ -58,11 +58,15 @@ def check_outputs(name, run, inputs, outputs):
         rtol, atol = expect.get("rtol", 0.0), expect.get("atol", 0.0)
         if rtol == atol == 0:
             bits = f"u{got.dtype.itemsize}"
-            same = (got.view(bits) == want.astype(got.dtype).reshape(got.shape).view(bits)) | ((got == want.reshape(got.shape)) & (got == 0))
+            same = (got.view(bits) == want.astype(got.dtype).reshape(got.shape).view(bits)) | (
+                (got == want.reshape(got.shape)) & (got == 0)
+            )
             nan = np.isnan(got) & np.isnan(want.reshape(got.shape)) if got.dtype.kind == "f" else False
             wrong = mask & ~(same | nan)
         else:
-            wrong = mask & ~np.isclose(got.astype(np.float64), want.reshape(got.shape).astype(np.float64), rtol=rtol, atol=atol, equal_nan=True)
+            wrong = mask & ~np.isclose(
+                got.astype(np.float64), want.reshape(got.shape).astype(np.float64), rtol=rtol, atol=atol, equal_nan=True
+            )
         assert not wrong.any(), f"{key}: {int(wrong.sum())} of {wrong.size} differ, first at {np.argwhere(wrong)[0]}"
 
 
@@ -72,7 +76,11 @@ def compilers():
 
 OUTPUTS = [(n, r) for n, r in RUNS if "outputs" in r["expect"] and n != "er_uninit_shared"]
 # uninitialised shared memory is found by the checks of part 2
-ERRORS = [(n, r) for n, r in RUNS if "error" in r["expect"] and (r["expect"]["error"] or {}).get("kind") != "uninit_shared" and n != "er_uninit_shared"]
+ERRORS = [
+    (n, r)
+    for n, r in RUNS
+    if "error" in r["expect"] and (r["expect"]["error"] or {}).get("kind") != "uninit_shared" and n != "er_uninit_shared"
+]
 
 
 @pytest.mark.parametrize("compiler", compilers())
@@ -105,7 +113,13 @@ def test_errors(name, run, compiler, folder):
         assert details["addresses"][0] % 16 == first["address_mod_16"]
     if "byte_offset" in first:
         assert details["byte_offset"] == first["byte_offset"]
-    for ours, theirs in (("access", "access"), ("space", "space"), ("allocated", "allocated"), ("nearest", "buffer"), ("allocated", "buffer_bytes")):
+    for ours, theirs in (
+        ("access", "access"),
+        ("space", "space"),
+        ("allocated", "allocated"),
+        ("nearest", "buffer"),
+        ("allocated", "buffer_bytes"),
+    ):
         if theirs in wanted:
             assert details[ours] == wanted[theirs]
     if "last" in wanted:

@@ -1,7 +1,7 @@
-"""Recover the tables of MUFU.SIN, MUFU.COS and MUFU.TANH: python tools/recover_mufu_trig.py OUT.npz SWEEPS [TANH.npz]
+"""Recover the tables of MUFU.SIN, MUFU.COS and MUFU.TANH: python tools/recover_mufu_trig.py OUT.npz SWEEPS TANH.npz
 
 SWEEPS is a directory with mufu_{sin,cos,tanh}.npz (distance in ulp from the correctly rounded result, 2^23 consecutive patterns a
-key); TANH.npz holds more binades of tanh as tools/record_mufu_trig.py packs them.
+key); TANH.npz holds the other binades of tanh in [2^-12, 16) as tools/record_mufu_trig.py packs them.
 The model is S = A + B*r - C*square(r), truncated to 24 significant bits. For each segment every (B, C) near the least-squares fit is
 tried, and the intervals that all 2^17 samples put on A are intersected; a segment with any other number of solutions than one is an error.
 """
@@ -22,6 +22,7 @@ Row = tuple[int, int, int]
 BINADE = 1 << 23
 KEYS = ("3e800000", "3f000000", "3f800000", "40000000")
 ONE = 0x3F800000
+TANH_LEAST, TANH_SATURATED = 0x3B800000, 0x41000000  # 2^-8 and 8: tanh is x itself below, 1 from there on
 R_BITS = 17
 QUADRANT_BITS = 23
 QUADRANT_MASK = (1 << QUADRANT_BITS) - 1
@@ -72,7 +73,7 @@ def fit(y: Array, fraction_bits: int) -> Row:
     basis = np.stack([np.ones(len(R)), R, -SQUARE], 1).astype(float)
     _, b0, c0 = np.linalg.lstsq(basis / width[:, None], (low + width / 2) / width, rcond=None)[0]
     found = []
-    for c in range(round(c0) - 32, round(c0) + 33):
+    for c in range(round(c0) - 32, round(c0) + 33):  # a segment of few distinct results leaves C the least certain
         for b in range(round(b0) - 8, round(b0) + 9):
             for index in (SCREEN, R):
                 rest = b * R[index] - c * SQUARE[index]
@@ -107,48 +108,36 @@ def recover_sin(sweeps: Path) -> Array:
     return np.array([fit(segment, SIN_FRACTION_BITS) for segment in quarter.reshape(64, -1)], np.uint64)
 
 
-def tanh_binades(sweeps: Path, recorded: Path | None) -> dict[int, Array]:
+def tanh_binades(sweeps: Path, recorded: Path) -> dict[int, Array]:
     """Output patterns of every binade at hand, by biased exponent."""
     binades = {int(key, 16) >> 23: sweep(sweeps, "tanh", key)[1] for key in KEYS}
-    if recorded:
-        with np.load(recorded) as store:
-            binades |= {int(key): unpack(store, key) for key in store if key.isdigit()}
-    return binades
+    with np.load(recorded) as store:
+        return binades | {int(key): unpack(store, key) for key in store if key.isdigit()}
 
 
-def recover_tanh(binades: dict[int, Array]) -> tuple[list[Row], list[tuple[int, int]], tuple[int, int]]:
-    """Segments, (dropped bits, first segment) of each binade between the limits, and the limits: x itself below, 1 from there on."""
+def recover_tanh(binades: dict[int, Array]) -> tuple[list[Row], list[tuple[int, int]]]:
+    """Segments, and (dropped bits, first segment) of each binade between the limits."""
+    for exponent in sorted(binades):
+        own = (exponent << 23) + np.arange(BINADE, dtype=np.uint32)
+        if own[0] < TANH_LEAST and (binades[exponent] != own).any() or own[0] >= TANH_SATURATED and (binades[exponent] != ONE).any():
+            raise ValueError(f"tanh 2^{exponent - 127}: the limits are others")
     rows: list[Row] = []
     layout: list[tuple[int, int]] = []
-    limits = [0, 0]
-    for exponent in sorted(binades):
+    for exponent in range(TANH_LEAST >> 23, TANH_SATURATED >> 23):
         y = binades[exponent]
-        changed = np.flatnonzero(y != (exponent << 23) + np.arange(BINADE, dtype=np.uint32))
-        if not len(changed) or (y == ONE).all():
-            continue
-        own = int(changed[0]) >> R_BITS << R_BITS if not layout else 0  # the identity may end inside a binade
-        curved = y[own:]
-        drop = next(n for n in range(23 - R_BITS, -1, -1) if (curved.reshape(-1, 1 << n) == curved[:: 1 << n, None]).all())
-        print(f"tanh 2^{exponent - 127}: {drop} bits dropped, {1 << (23 - R_BITS - drop)} segments, from fraction {own / BINADE}")
+        drop = next(n for n in range(23 - R_BITS, -1, -1) if (y.reshape(-1, 1 << n) == y[:: 1 << n, None]).all())
+        segments = y[:: 1 << drop].reshape(-1, 1 << R_BITS)
+        print(f"tanh 2^{exponent - 127}: {drop} bits dropped, {len(segments)} segments")
         layout.append((drop, len(rows)))
-        for start in range(0, BINADE, 1 << (R_BITS + drop)):
-            segment = y[start : start + (1 << (R_BITS + drop)) : 1 << drop]
-            rows.append(fit(segment, TANH_FRACTION_BITS) if start >= own else (0, 0, 0))
-        limits = [limits[0] or (exponent << 23) + own, (exponent + 1) << 23]
-    if len(layout) != (limits[1] >> 23) - (limits[0] >> 23):
-        raise ValueError("binades between the limits are missing")
-    return rows, layout, (limits[0], limits[1])
+        rows += [fit(segment, TANH_FRACTION_BITS) for segment in segments]
+    return rows, layout
 
 
-def main(out: Path, sweeps: Path, recorded: Path | None = None) -> None:
+def main(out: Path, sweeps: Path, recorded: Path) -> None:
     """Write the tables that fasim.numerics.mufu_trig loads."""
-    rows, layout, limits = recover_tanh(tanh_binades(sweeps, recorded))
+    rows, layout = recover_tanh(tanh_binades(sweeps, recorded))
     np.savez_compressed(
-        out,
-        sin=recover_sin(sweeps),
-        tanh=np.array(rows, np.uint64),
-        tanh_binades=np.array(layout, np.uint32),
-        tanh_limits=np.array(limits, np.uint32),
+        out, sin=recover_sin(sweeps), tanh=np.array(rows, np.uint64), tanh_binades=np.array(layout, np.uint32)
     )
 
 

@@ -17,7 +17,8 @@ KB = 1024
 class Architecture:
     """What a launch may ask for.
 
-    smem_opt_in_bytes: most shared memory of a CTA when opted in; smem_default_bytes: without; smem_reserved_bytes: taken by the system for each CTA.
+    smem_opt_in_bytes: most shared memory of a CTA when opted in; smem_default_bytes: without; smem_reserved_bytes: what the system takes
+    for each CTA.
     """
 
     name: str

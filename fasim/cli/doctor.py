@@ -80,7 +80,7 @@ def _package(name: str) -> Callable[[], str]:
 
 
 def _processor() -> str:
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+    import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     features = llvm.get_host_cpu_features()

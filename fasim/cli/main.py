@@ -1,30 +1,44 @@
 """The command `fasim`: everything that turns into an exit code.
 
-0 right; 1 wrong output or a finding; 2 usage; 3 not modelled; 4 missing GPU or tool; 5 does not compile; 130 interrupted.
+0 right; 1 wrong output or a finding; 2 usage; 3 not modelled; 4 missing GPU or tool; 5 does not compile; 70 a bug in fasim;
+130 interrupted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 
 STARTED = time.perf_counter()
 #: what a shell reports for a program that SIGPIPE ended
 EXIT_CLOSED_PIPE = 141
 EXIT_INTERRUPTED = 130
+#: sysexits.h: an internal software error
+EXIT_BUG = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line (without the program's name; None: this process's).
+    """Run a command line (without the program's name), or this process's, which then ends.
 
     Returns: the exit code.
     """
+    code = _run(list(sys.argv[1:] if argv is None else argv), STARTED if argv is None else time.perf_counter())
+    if argv is None:
+        # taking LLVM's modules apart, which an orderly end would do, lasts longer than most launches
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                stream.flush()
+        os._exit(code)
+    return code
+
+
+def _run(args: list[str], started: float) -> int:
     from fasim.cli.interrupt import prompt_interrupt
 
-    args = list(sys.argv[1:] if argv is None else argv)
-    started = STARTED if argv is None else time.perf_counter()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -73,11 +87,18 @@ def _invoke(args: list[str], started: float) -> int:
         # typer's own errors, which it takes from different places in different versions, can format themselves
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):
+            context = getattr(error, "ctx", None)
+            advice = f"\nTry: {context.command_path} --help" if context is not None else ""
+            caught = UsageError(error.format_message() + advice)
+        elif isinstance(error, BrokenPipeError):
             raise
-        context = getattr(error, "ctx", None)
-        advice = f"\nTry: {context.command_path} --help" if context is not None else ""
-        caught = UsageError(error.format_message() + advice)
+        elif isinstance(error, (OSError, MemoryError)):
+            caught = UsageError(f"{error.strerror}: {error.filename or 'output'}" if isinstance(error, OSError) else f"out of memory: {error}")
+        else:
+            traceback.print_exc()
+            print("This is a bug in fasim. Please report it with the command line and the lines above.", file=sys.stderr)
+            return EXIT_BUG
     from fasim.cli.failures import report_error
 
     return report_error(caught, json=json)

@@ -100,7 +100,8 @@ def _announce_first_start() -> None:
     from fasim.warp.jit import configure_numba_cache
 
     configure_numba_cache()
-    if not any(Path(numba.config.CACHE_DIR).rglob("*.nbc")):
+    kept = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+    if not any(kept.rglob("*.nbc")):
         print(f"compiling the machine, once: this takes some seconds, and is kept in {cache_dir()}", file=sys.stderr, flush=True)
 
 

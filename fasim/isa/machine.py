@@ -55,11 +55,6 @@ GLOBAL_BASE = 0x7000_0000_0000
 FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
 
 # --- context of one CTA: int64 words -------------------------------------------------------------------------------------------
-_CTX = (
-    "CODE POOL COUNTS REGS REG_STRIDE WARPS SPLITS BARS SMEM SMEM_BYTES LOCAL LOCAL_BYTES PARAM PARAM_BYTES ALLOCS ALLOC_COUNT READS "
-    "WRITES ERROR SCRATCH QUEUE QUEUE_CAPACITY WARP_COUNT THREADS BUDGET EXECUTED WARP TRACK CLOCK SHARED_ACCESSES CALL_STACK "
-    "CALL_DEPTH FUNCTIONS SAVE SAVE_BYTES QUANTUM CTA CTA_END STARTED GRID_X GRID_Y BLOCK_X BLOCK_Y TEMPLATE SPECIALS SPECIAL_COUNT SMS INSTRUCTIONS"
-).split()
 (
     C_CODE,
     C_POOL,
@@ -109,8 +104,8 @@ _CTX = (
     C_SPECIAL_COUNT,
     C_SMS,
     C_INSTRUCTIONS,
-) = (8 * i for i in range(len(_CTX)))
-CONTEXT_WORDS = len(_CTX)
+) = (8 * i for i in range(48))
+CONTEXT_WORDS = C_INSTRUCTIONS // 8 + 1
 
 # --- a warp: 8 x int64 ---------------------------------------------------------------------------------------------------------
 WARP_BYTES = 64

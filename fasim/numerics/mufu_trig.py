@@ -3,11 +3,11 @@
 All three are piecewise quadratics, S = A + B*r - C*square(r), with 17-bit r, the truncated squarer of `mufu`, no constant and no
 rounding: S is cut to 24 significant bits. Only integer operations are used, so that every step has a counterpart on vectors of 32 lanes.
 
-Measured: all patterns of [0.25, 4), which hold every 25-bit fraction of a quarter turn, so sine and cosine are whole but for two guesses:
-the sign of a zero away from 0, and that arguments beyond [0.25, 4) follow the same fixed-point fraction. Not measured: tanh of |x|
-outside `TANH_MEASURED`; what `tanh_approx` gives there is a placeholder until those binades are recorded (tools/record_mufu_trig.py).
+The recordings hold every fraction of a turn that sine and cosine can tell apart, and all of tanh in [2^-12, 16). Counts over all of
+float32, made on the GPU, give the rest: sine and cosine depend on nothing but those fractions, sine and tanh are odd and cosine is even
+to the last bit, and tanh is x itself in every binade below 2^-8 and 1 from 8 on.
 
-Source: exhaustive recordings on an H200 (sm_90); the tables in data/mufu_trig.npz come from tools/recover_mufu_trig.py.
+Source: exhaustive recordings on an H200 (sm_90, tools/record_mufu_trig.py); tools/recover_mufu_trig.py makes data/mufu_trig.npz of them.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ QUADRANT_MASK = (1 << QUADRANT_BITS) - 1
 TURN_MASK = (1 << (QUADRANT_BITS + 2)) - 1
 SIN_FRACTION_BITS = 37  # S of sine counts units of 2^-37
 TANH_FRACTION_BITS = 44  # the finest unit that a row of tanh uses
+TANH_LEAST = 0x3B800000  # 2^-8: a smaller |x| is its own tanh
+TANH_SATURATED = 0x41000000  # 8: tanh is 1 from here on
 
 
 def _load() -> list[Any]:
     with np.load(Path(__file__).parent / "data" / "mufu_trig.npz") as data:
-        tables = [np.ascontiguousarray(data[name].T) for name in ("sin", "tanh", "tanh_binades", "tanh_limits")]
+        tables = [np.ascontiguousarray(data[name].T) for name in ("sin", "tanh", "tanh_binades")]
     for table in tables:
         table.flags.writeable = False
     return tables
 
 
 # A, B and C (u64) of every segment
-SIN_TABLE, TANH_TABLE, _BINADES, _LIMITS = _load()
-# u32 for each binade of tanh: the low bits of the argument's fraction that are dropped, and the binade's first segment
+SIN_TABLE, TANH_TABLE, _BINADES = _load()
+# u32 for each binade of tanh between the limits: the low bits of the argument's fraction that are dropped, and the binade's first segment
 TANH_DROP, TANH_FIRST_ROW = _BINADES
-# |x| below the first limit is its own tanh, from the second on tanh is 1
-TANH_LEAST, TANH_SATURATED = TANH_MEASURED = tuple(int(limit) for limit in _LIMITS)
 
 
 def square(r: U32) -> U32:
@@ -130,7 +130,7 @@ def cos_approx_ftz(x: U32) -> U32:
 
 
 def tanh_approx(x: U32) -> U32:
-    """tanh.approx.f32, which is MUFU.TANH: odd, x itself near zero, 1 from some |x| on, NaN gives 0x7fffffff."""
+    """tanh.approx.f32, which is MUFU.TANH: subnormals are kept, NaN gives 0x7fffffff."""
     magnitude = x & 0x7FFFFFFF
     inside = where(magnitude < TANH_LEAST, TANH_LEAST, magnitude)
     inside = where(inside < TANH_SATURATED, inside, TANH_SATURATED - 1)

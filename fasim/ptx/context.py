@@ -49,7 +49,14 @@ LANE_SPECIALS = {
     "%lanemask_gt": tuple(0xFFFFFFFF ^ ((2 << i) - 1) & 0xFFFFFFFF for i in range(32)),
 }
 CONSTANT_SPECIALS = {"%tid.w": 0, "%ctaid.w": 0, "%ntid.w": 0, "%nctaid.w": 0, "%gridid": 1, "%aggr_smem_size": 0}
-CLOCKS = {"%clock": (4, 0), "%clock_hi": (4, 32), "%clock64": (8, 0), "%globaltimer": (8, 0), "%globaltimer_lo": (4, 0), "%globaltimer_hi": (4, 32)}
+CLOCKS = {
+    "%clock": (4, 0),
+    "%clock_hi": (4, 32),
+    "%clock64": (8, 0),
+    "%globaltimer": (8, 0),
+    "%globaltimer_lo": (4, 0),
+    "%globaltimer_hi": (4, 32),
+}
 
 
 @dataclass
@@ -121,7 +128,9 @@ class Context:
         for variable in wanted:
             align = max(variable.align_bytes, 256)
             at = -(-at // align) * align
-            self.variables[variable.name] = ModuleVariable(variable.name, variable.state_space, at, variable.size_bytes, b"", variable.align_bytes)
+            self.variables[variable.name] = ModuleVariable(
+                variable.name, variable.state_space, at, variable.size_bytes, b"", variable.align_bytes
+            )
             at += variable.size_bytes + 4096
         for variable in wanted:
             data, relocations = initial_bytes(variable)
@@ -134,7 +143,9 @@ class Context:
                 size = relocation.size_bytes
                 content[relocation.offset_bytes : relocation.offset_bytes + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
             old = self.variables[variable.name]
-            self.variables[variable.name] = ModuleVariable(old.name, old.space, old.address, old.size_bytes, bytes(content), old.align_bytes)
+            self.variables[variable.name] = ModuleVariable(
+                old.name, old.space, old.address, old.size_bytes, bytes(content), old.align_bytes
+            )
 
     def symbol_address(self, name: str) -> int:
         """Address of a global or const variable or of a function."""
@@ -185,4 +196,3 @@ class Context:
     def malformed(self, ins: Instruction, why: str) -> FasimError:
         """The error for an instruction whose operands do not fit."""
         return PtxError(f"{self.place_of(ins)}: {ins.text!r}: {why}")
-

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fasim.isa import machine as m
 from fasim.isa.program import HandlerUse, Parameter, Program, SourceInstruction
 from fasim.ptx.context import Context
-from fasim.ptx.ir import Block, FrameRef, LabelRef, LoweredFunction, Op, PoolItem, Ref, RegionRef, VReg
+from fasim.ptx.ir import Block, FrameRef, LoweredFunction, Op, PoolItem, Ref, RegionRef, VReg
 from fasim.ptx.tree import Variable
 
 #: local memory of a thread where functions call each other: frames of a recursion have to fit
@@ -47,7 +49,7 @@ class Emitter:
         size = {64: 256, 32: 128, 1: 4}[reg.bank]
         return self.first[reg.function, reg.bank] + size * reg.slot
 
-    def template(self) -> np.ndarray:
+    def template(self) -> np.ndarray[Any, Any]:
         """The register file that a warp starts with: zeros and the fixed rows."""
         data = np.zeros(self.register_bytes, np.uint8)
         for reg in self.fixed:
@@ -121,7 +123,8 @@ class Emitter:
                 for label in block.labels if block is not None else ():
                     self.pcs[function.name, label] = pc
                 pc += 1
-        code, pool = np.zeros((pc, m.CODE_WORDS), np.int32), []
+        code = np.zeros((pc, m.CODE_WORDS), np.int32)
+        pool: list[int] = []
         handlers: dict[int, HandlerUse] = {}
         services: dict[int, str] = {}
         source: list[SourceInstruction | None] = []
@@ -149,7 +152,7 @@ class Emitter:
         parameters = self._parameters()
         saved = [4 * s.get(32, 0) + 8 * s.get(64, 0) + 4 * s.get(1, 0) for name, s in self.used.items() if self._saves_rows(name, name)]
         maximum, required = kernel.directive("maxntid"), kernel.directive("reqntid")
-        block = (*required.values, 1, 1)[:3] if required else None
+        needed = (*required.values, 1, 1)[:3] if required else None
         return Program(
             name=kernel.name,
             arch=context.arch,
@@ -173,7 +176,7 @@ class Emitter:
             uses_copies=context.uses_copies,
             services=services,
             max_threads=int(np.prod(maximum.values)) if maximum else 0,
-            required_block=(int(block[0]), int(block[1]), int(block[2])) if block else None,
+            required_block=(int(needed[0]), int(needed[1]), int(needed[2])) if needed else None,
             shared_symbols=dict(context.shared),
         )
 
@@ -195,7 +198,7 @@ class Emitter:
         return result
 
 
-def _mark_runs(code: np.ndarray, starts: set[int]) -> None:
+def _mark_runs(code: np.ndarray[Any, Any], starts: set[int]) -> None:
     """Fill in AT_RUN, from the last instruction to the first."""
     run = 0
     for pc in range(len(code) - 1, -1, -1):

@@ -9,7 +9,7 @@ from fasim.isa.program import HandlerUse, SourceInstruction
 
 @dataclass(eq=False, slots=True)
 class VReg:
-    """A virtual register: `bank` is 32, 64 or 1 (predicate); `value` the 64-bit constant of a fixed row, `special` what the machine fills in.
+    """A virtual register: `bank` is 32, 64 or 1 (predicate); `value` the constants of a fixed row, `special` what the machine fills in.
 
     A fixed register is the same for all functions and never allocated over; the machine's template gives it its value.
     """

@@ -29,14 +29,13 @@ from fasim.ptx.tree import (
     Vector,
 )
 
-
 LOWERERS = MEMORY | CONTROL | WMMA
 
 
 def lower(module: Module, entry: str, arch: int) -> Program:
     """Lower one kernel of a module for the target `arch` (90 for sm_90).
 
-    Raises: UnsupportedInstruction with place and nearest known name for anything that fasim does not model; PtxError for malformed operands.
+    Raises: UnsupportedInstruction with place and nearest known name for what fasim does not model; PtxError for malformed operands.
     """
     kernel = module.functions[entry]
     context = Context(module, kernel, arch)

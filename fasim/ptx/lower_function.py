@@ -209,7 +209,7 @@ class FunctionLowerer:
         if isinstance(operand, Register):
             reg = self.special(ins, operand) if operand.special else self.register(operand.name)
             if reg.bank != bank:
-                if 1 in (reg.bank, bank) or reg.bank < bank and not operand.special:
+                if 1 in (reg.bank, bank) or (reg.bank < bank and not operand.special):
                     raise context.malformed(ins, f"operand {operand.name} has {reg.bank} bits, {type_} has {bits}")
                 narrow = self.temporary(bank)
                 self.lanes("cvt.u32.u64" if bank == 32 else "cvt.u64.u32", narrow, reg)
@@ -235,7 +235,7 @@ class FunctionLowerer:
 
     def symbol_value(self, ins: Instruction, symbol: Symbol, bank: int) -> VReg:
         """A register with the address that a symbol stands for."""
-        space, base, offset = self.locate(ins, symbol)
+        _, base, offset = self.locate(ins, symbol)
         if base is None:
             return self.context.constant(bank, offset)
         total = self.temporary(32)
@@ -301,7 +301,11 @@ class FunctionLowerer:
         written = list(ins.operands)
         if written and isinstance(written[0], Pair):
             written[:1] = [written[0].first, written[0].second]
-        elif len(row.written_dests) == 2 and row.written_dests[1].type_ == "pred" and len(written) < len(row.written_dests) + len(row.written_sources):
+        elif (
+            len(row.written_dests) == 2
+            and row.written_dests[1].type_ == "pred"
+            and len(written) < len(row.written_dests) + len(row.written_sources)
+        ):
             written.insert(1, Sink())
         expected = len(row.written_dests) + len(row.written_sources)
         if len(written) != expected:
@@ -389,4 +393,3 @@ def _immediates_fit(found: Found, ins: Instruction) -> bool:
 
 def _f64_bits(value: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
-

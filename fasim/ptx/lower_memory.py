@@ -14,7 +14,9 @@ from fasim.ptx.tree import TYPE_BITS, Address, Immediate, Instruction, Operand, 
 COMMUNICATING = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
 
 
-def memory_operands(f: FunctionLowerer, ins: Instruction, operand: Operand, space: int, size: int, count: int, sign: bool, write: bool) -> list[PoolItem]:
+def memory_operands(
+    f: FunctionLowerer, ins: Instruction, operand: Operand, space: int, size: int, count: int, sign: bool, write: bool
+) -> list[PoolItem]:
     """The common operands of a memory instruction, as fasim.warp.memory reads them."""
     if not isinstance(operand, Address):
         raise f.context.malformed(ins, "expected an address in brackets")
@@ -146,7 +148,9 @@ def lower_matrix(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     arg = row.dests[0] if loads else row.sources[1]
     first, second = plain_operands(f, ins, 2)
     address, vector = (second, first) if loads else (first, second)
-    pool = memory_operands(f, ins, address, m.SHARED if ".shared" in ins.mnemonic else m.GENERIC, 16, 1, row.attributes["transposed"], not loads)
+    pool = memory_operands(
+        f, ins, address, m.SHARED if ".shared" in ins.mnemonic else m.GENERIC, 16, 1, row.attributes["transposed"], not loads
+    )
     pool.append(arg.count)
     parts = f.parts(ins, arg, vector)
     if loads:

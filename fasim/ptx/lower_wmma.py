@@ -73,10 +73,16 @@ def _tight_stride(elements: np.ndarray, by_row: bool) -> int:
 
 def _contiguous(mine: np.ndarray, by_row: bool) -> bool:
     major, minor = (mine[:, :, 0], mine[:, :, 1]) if by_row else (mine[:, :, 1], mine[:, :, 0])
-    return bool((major == major[:, :1]).all() and (minor == minor[:, :1] + np.arange(mine.shape[1])).all() and (minor[:, 0] % mine.shape[1] == 0).all())
+    return bool(
+        (major == major[:, :1]).all()
+        and (minor == minor[:, :1] + np.arange(mine.shape[1])).all()
+        and (minor[:, 0] % mine.shape[1] == 0).all()
+    )
 
 
-def _element_address(f: FunctionLowerer, emit, base: list[PoolItem], place: np.ndarray, stride: VReg, moved: int, size: int, by_row: bool) -> list[PoolItem]:  # type: ignore[no-untyped-def]
+def _element_address(
+    f: FunctionLowerer, emit, base: list[PoolItem], place: np.ndarray, stride: VReg, moved: int, size: int, by_row: bool
+) -> list[PoolItem]:  # type: ignore[no-untyped-def]
     major, minor = (place[:, 0], place[:, 1]) if by_row else (place[:, 1], place[:, 0])
     index = f.temporary(32)
     constants = [f.context.constant(32, tuple(int(v) for v in values)) for values in (major, minor)]
@@ -90,7 +96,13 @@ def _element_address(f: FunctionLowerer, emit, base: list[PoolItem], place: np.n
     else:
         address = f.temporary(32)
         origin = register if isinstance(register, Ref) else Ref(f.context.constant(32, 0))
-        emit(Op(m.LANES, [Ref(address, False, True), Ref(index), Ref(f.context.constant(32, size)), origin], handler=HandlerUse("mad.lo.u32")))
+        emit(
+            Op(
+                m.LANES,
+                [Ref(address, False, True), Ref(index), Ref(f.context.constant(32, size)), origin],
+                handler=HandlerUse("mad.lo.u32"),
+            )
+        )
     pool[1], pool[4] = moved, Ref(address)
     return pool
 

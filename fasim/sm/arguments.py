@@ -14,7 +14,7 @@ from fasim.isa.program import Parameter, Program
 from fasim.sm.cta import FRESH_BYTE
 
 Array = np.ndarray[Any, Any]
-_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+_FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:

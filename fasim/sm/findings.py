@@ -71,26 +71,30 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
         return KernelTrap(f"trap: {place(where)}", where, kind="trap")
     if kind == m.E_CALL_DEPTH:
         return ExecutionError(
-            f"stack overflow: {place(where)}: the calls need more than {program.local_bytes} bytes of local memory or {addresses[0]} levels",
+            f"stack overflow: {place(where)}: more than {program.local_bytes} bytes of local memory or {addresses[0]} levels of calls",
             where,
             kind="stack_overflow",
         )
     if kind == m.E_BAD_TARGET:
-        return ExecutionError(f"jump to nowhere: {place(where)}: {addresses[0]:#x} is no function or branch target", where, kind="bad_target")
+        return ExecutionError(
+            f"jump to nowhere: {place(where)}: {addresses[0]:#x} is no function or branch target", where, kind="bad_target"
+        )
     if kind == m.E_SRC_SIZE:
         size = int(error[m.ERR_BYTES // 8])
         return MemoryAccessError(f"cp.async: {place(where)}: src-size {addresses[0]} is larger than cp-size {size}", where, kind="src_size")
     if kind == m.E_BARRIER_OPERANDS:
         number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
         return ExecutionError(
-            f"barrier: {place(where)}: barrier {number} with {count} threads; numbers are 0-15, counts multiples of 32 up to the CTA's threads",
+            f"barrier: {place(where)}: barrier {number} with {count} threads; numbers are 0-15, counts multiples of 32 up to the block's size",
             where,
             kind="barrier",
         )
     return _memory_error(program, state, space, kind, where, addresses)
 
 
-def _memory_error(program: Program, state: CtaState, space: AddressSpace, kind: int, where: Where, addresses: list[int]) -> MemoryAccessError:
+def _memory_error(
+    program: Program, state: CtaState, space: AddressSpace, kind: int, where: Where, addresses: list[int]
+) -> MemoryAccessError:
     error = state.error
     which, size, write = (int(error[w // 8]) for w in (m.ERR_SPACE, m.ERR_BYTES, m.ERR_WRITE))
     short, words = _KINDS[kind]
@@ -118,20 +122,29 @@ def _memory_error(program: Program, state: CtaState, space: AddressSpace, kind: 
             hint += "; nothing is allocated"
         else:
             allocation, distance = near
-            details = {"nearest": allocation.name, "distance": distance, "allocated": allocation.size_bytes, "byte_offset": addresses[0] - allocation.address}
+            details = {
+                "nearest": allocation.name,
+                "distance": distance,
+                "allocated": allocation.size_bytes,
+                "byte_offset": addresses[0] - allocation.address,
+            }
             side = "before the start" if distance < 0 else "past the end"
             if distance == 0:
                 inside = addresses[0] - allocation.address
                 hint += f", byte {inside} of {allocation.name}, whose {allocation.size_bytes} bytes the access of {size} bytes overruns"
             else:
-                hint += f", {abs(distance)} byte{'s' if abs(distance) != 1 else ''} {side} of {allocation.name} ({allocation.size_bytes} bytes)"
+                hint += (
+                    f", {abs(distance)} byte{'s' if abs(distance) != 1 else ''} {side} of {allocation.name} ({allocation.size_bytes} bytes)"
+                )
         if addresses[0] == 0 or 0 <= addresses[0] < 4096:
             hint += "; this looks like a null pointer"
     action = "write" if write & 1 and kind != m.E_CONST_WRITE else "read" if not write else "access"
     message = f"{words}: {size}-byte {name} {action} at {place(where)}: {hint}"
     label = short if kind == m.E_MISALIGNED else f"{short}_{name}"
     access = "write" if write else "read"
-    return MemoryAccessError(message, where, kind=label, space=name, access=access, addresses=addresses, lanes=len(where.lanes), size_bytes=size, **details)
+    return MemoryAccessError(
+        message, where, kind=label, space=name, access=access, addresses=addresses, lanes=len(where.lanes), size_bytes=size, **details
+    )
 
 
 def deadlock(program: Program, state: CtaState) -> DeadlockError:
@@ -145,8 +158,21 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
             at_pc = pc - 1 if status == m.AT_COLLECTIVE and detail & m.SYNC_FLAG else pc
             source = source_at(program, at_pc)
             what = f"barrier {detail}" if status == m.AT_BARRIER else "the other lanes of its mask"
-            waiting.append({"warp": warp, "lanes": lanes_of(mask), "live": live, "line": source.line, "file": source.file, "text": source.text, "for": what})
-    lines = [f"  warp {w['warp']} lanes {describe_lanes(w['lanes'])} wait for {w['for']} at {w['file']}:{w['line']}: `{w['text']}`" for w in waiting[:12]]
+            waiting.append(
+                {
+                    "warp": warp,
+                    "lanes": lanes_of(mask),
+                    "live": live,
+                    "line": source.line,
+                    "file": source.file,
+                    "text": source.text,
+                    "for": what,
+                }
+            )
+    lines = [
+        f"  warp {w['warp']} lanes {describe_lanes(w['lanes'])} wait for {w['for']} at {w['file']}:{w['line']}: `{w['text']}`"
+        for w in waiting[:12]
+    ]
     if len(waiting) > 12:
         lines.append(f"  ... and {len(waiting) - 12} more")
     cta = state.shape.ctaid(state.get(m.C_CTA))

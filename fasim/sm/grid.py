@@ -1,8 +1,9 @@
 """A grid: CTAs over all cores, with the same result whatever the number of cores.
 
-CTAs that share nothing run in parallel. Every worker notes which bytes its CTAs read and wrote; if two workers touched the same bytes and
-one of them wrote, memory is put back and the grid runs once more in the stated order: one core, CTAs in linear order, each until it ends or has
-used up its turn. Kernels that talk between CTAs (atomics, volatile or ordered accesses, fences in global memory) run that way at once.
+CTAs that share nothing run in parallel. Every worker notes which bytes its CTAs read and wrote; if two workers touched the same bytes
+and one of them wrote, memory is put back and the grid runs once more in the stated order: one core, CTAs in linear order, each until it
+ends or has used up its turn. Kernels that talk between CTAs (atomics, volatile or ordered accesses, fences in global memory) run that
+way at once.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class GridRun:
                     states.append(state)
                 done += finished
                 self._report(done)
-                if finished or next_cta < total and len(states) < self.resident_ctas:
+                if finished or (next_cta < total and len(states) < self.resident_ctas):
                     watch.reset()
                 elif states and watch.repeats(states):
                     raise self._livelock(states)
@@ -159,7 +160,11 @@ class GridRun:
                     places.append(f"  CTA {cta} warp {warp} lanes {lanes} at {source.file}:{source.line}: `{source.text}`")
         first = states[0]
         waiting = self.shape.ctas - first.get(m.C_CTA) - len(states)
-        advice = f"; {waiting} CTAs have not started, since {self.resident_ctas} fill the GPU" if waiting > 0 and len(states) >= self.resident_ctas else ""
+        advice = (
+            f"; {waiting} CTAs have not started, since {self.resident_ctas} fill the GPU"
+            if waiting > 0 and len(states) >= self.resident_ctas
+            else ""
+        )
         message = f"livelock in kernel {self.program.name}: the same states come round again and nothing changes in memory{advice}\n"
         return DeadlockError(message + "\n".join(places[:12]), Where(self.program.name), kind="livelock")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -65,10 +66,8 @@ def _words_at(address: int, count: int) -> np.ndarray[Any, Any]:
 
 
 def _view(address: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
-    class Holder:
-        __array_interface__ = {"shape": (size,), "typestr": np.dtype(dtype).str, "data": (address, False), "version": 3}
-
-    return np.asarray(Holder())
+    pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size))
+    return np.frombuffer(pointer.contents, dtype)
 
 
 def _jit_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:

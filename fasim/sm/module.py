@@ -83,7 +83,7 @@ class Symbol:
 
     def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> Array:
         """A copy of the contents as an array of `dtype`."""
-        values = self._data.view(dtype).copy()
+        values: Array = self._data.view(dtype).copy()
         return values if shape is None else values.reshape(shape)
 
     def write(self, values: Any) -> None:
@@ -228,7 +228,9 @@ class Kernel:
         arguments = Arguments(program, space, addresses, names)
         params = arguments.pack(args)
         for variable in program.variables:
-            space.allocations.append(Allocation(plain_name(variable.name), self.module.data(variable), variable.address, variable.space == "const"))
+            space.allocations.append(
+                Allocation(plain_name(variable.name), self.module.data(variable), variable.address, variable.space == "const")
+            )
         if "malloc" in program.services.values():
             space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
         space.allocations.sort(key=lambda a: a.address)
@@ -269,11 +271,15 @@ class Kernel:
         if program.required_block and block != program.required_block:
             raise LaunchError(f"kernel {self.name} requires block {program.required_block} (.reqntid), got {block}")
         if program.max_threads and threads > program.max_threads:
-            raise LaunchError(f"kernel {self.name} was compiled for at most {program.max_threads} threads (__launch_bounds__), got {threads}")
+            raise LaunchError(
+                f"kernel {self.name} was compiled for at most {program.max_threads} threads (__launch_bounds__), got {threads}"
+            )
         if dynamic < 0:
             raise LaunchError(f"dynamic shared memory cannot be {dynamic} bytes")
         if program.static_smem_bytes > arch.smem_default_bytes:
-            raise LaunchError(f"kernel {self.name} declares {program.static_smem_bytes} bytes of static shared memory; the limit is {arch.smem_default_bytes}")
+            raise LaunchError(
+                f"kernel {self.name} has {program.static_smem_bytes} bytes of static shared memory; the limit is {arch.smem_default_bytes}"
+            )
         total = program.static_smem_bytes + dynamic
         limit = arch.smem_opt_in_bytes if opt_in else arch.smem_default_bytes
         if total > limit:
@@ -360,7 +366,8 @@ def compile(
 ) -> Module:
     """Compile a .cu file, read a .ptx file, or take either as text.
 
-    source: a path, or source text (PTX text is known by its .version line). entry: needed only for templates that the file does not instantiate.
+    source: a path, or source text (PTX text is known by its .version line). entry: needed only for templates that the file does not
+    instantiate.
     Returns: a Module. Raises: CompileError, PtxError, UsageError, ToolMissing.
     """
     target = architecture(arch)

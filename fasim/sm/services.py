@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from fasim.errors import KernelAssertion, MemoryAccessError, NotModelled
+from fasim.errors import KernelAssertion, MemoryAccessError, NotModelled, Where
 from fasim.gmem import AddressSpace
 from fasim.isa import machine as m
 from fasim.isa.program import Program
@@ -48,7 +49,7 @@ class Services:
             elif service == "assert":
                 message, file, function = (self._string(state, local, where, values[i]) for i in (0, 1, 3))
                 raise KernelAssertion(
-                    f"{file}:{values[2] & 0xFFFFFFFF}: {function}: CTA {where.ctaid}, thread {where.threads[0]}: assertion `{message}` failed",
+                    f"{file}:{values[2] & 0xFFFFFFFF}: {function}: CTA {where.ctaid}, thread {where.threads[0]}: assert `{message}` failed",
                     where,
                     kind="assert",
                     expression=message,
@@ -63,7 +64,7 @@ class Services:
             if state.splits[at + m.S_PC // 8] == pc and state.splits[at + m.S_DETAIL // 8] == m.SERVICE_FLAG:
                 state.splits[at + m.S_PC // 8], state.splits[at + m.S_DETAIL // 8] = pc + 1, 0
 
-    def _row(self, state: CtaState, warp: int, row: int) -> np.ndarray:
+    def _row(self, state: CtaState, warp: int, row: int) -> np.ndarray[Any, Any]:
         start = warp * len(self.program.template) + row
         return state.registers[start : start + 128].view(np.uint32)
 
@@ -75,7 +76,7 @@ class Services:
         self.heap_used += -(-max(size, 1) // 16) * 16
         return address
 
-    def _bytes(self, state: CtaState, local: int, where: findings.Where, address: int, size: int) -> bytes:
+    def _bytes(self, state: CtaState, local: int, where: Where, address: int, size: int) -> bytes:
         if m.LOCAL_WINDOW <= address < m.LOCAL_WINDOW + m.WINDOW_BYTES:
             at = local + address - m.LOCAL_WINDOW
             if at + size <= local + self.program.local_bytes:
@@ -89,9 +90,11 @@ class Services:
                 if a.address <= address and address + size <= a.address + a.size_bytes:
                     offset = address - a.address
                     return a.data.reshape(-1).view(np.uint8)[offset : offset + size].tobytes()
-        raise MemoryAccessError(f"printf or assert reads {size} bytes at {address:#x}, which is not allocated: {findings.place(where)}", where, kind="oob")
+        raise MemoryAccessError(
+            f"printf or assert reads {size} bytes at {address:#x}, which is not allocated: {findings.place(where)}", where, kind="oob"
+        )
 
-    def _string(self, state: CtaState, local: int, where: findings.Where, address: int) -> str:
+    def _string(self, state: CtaState, local: int, where: Where, address: int) -> str:
         result = b""
         while True:
             byte = self._bytes(state, local, where, address + len(result), 1)
@@ -99,7 +102,7 @@ class Services:
                 return result.decode("utf-8", "replace")
             result += byte
 
-    def _printf(self, state: CtaState, local: int, where: findings.Where, values: list[int]) -> tuple[str, int]:
+    def _printf(self, state: CtaState, local: int, where: Where, values: list[int]) -> tuple[str, int]:
         """The text, and the number of arguments as the device's printf returns it."""
         fmt, at, count = self._string(state, local, where, values[0]), values[1], 0
 
@@ -146,7 +149,7 @@ class Services:
             if kind in "aA":
                 text = float(number).hex()
                 return (spec + "s") % (text.upper() if kind == "A" else text)
-            return (spec + kind) % number
+            return str((spec + kind) % number)
 
         return _SPEC.sub(convert, fmt), count
 

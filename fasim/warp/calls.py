@@ -7,6 +7,7 @@ named in the call gives each lane's frame base. A function that can reach itself
 from __future__ import annotations
 
 from fasim.isa.machine import (
+    AT_POOL,
     C_CALL_DEPTH,
     C_CALL_STACK,
     C_CODE,
@@ -17,7 +18,6 @@ from fasim.isa.machine import (
     C_SAVE,
     C_SAVE_BYTES,
     CODE_BYTES,
-    AT_POOL,
     E_BAD_TARGET,
     E_CALL_DEPTH,
     FUNCTION_BASE,
@@ -28,8 +28,8 @@ from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32,
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split
 
-# operands: target pc (-1: indirect), row of the function's address, row of the frame base, bytes of the caller's and of the callee's frame (0:
-# unknown), rows to save: first of 32 bits, how many, first of 64, how many, first predicate, how many;
+# operands: target pc (-1: indirect), row of the function's address, row of the frame base, bytes of the caller's frame, rows to save:
+# first of 32 bits, how many, first of 64, how many, first predicate, how many;
 # then the number of arguments and (from, to, bytes) for each, then the same for the returned values
 (
     K_TARGET,

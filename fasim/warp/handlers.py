@@ -35,7 +35,8 @@ class HandlerKey:
 
 def apply(row: Row, immediates: tuple[int, ...], load: Callable[[Arg, int], Lanes], active: Lanes) -> list[Lanes]:
     """Run a row's semantics on operands fetched by `load(arg, operand_number)`; the results in order, vectors flattened."""
-    number, values, immediate = sum(max(a.count, 1) for a in row.dests), [], iter(immediates)
+    number, immediate = sum(max(a.count, 1) for a in row.dests), iter(immediates)
+    values: list[Any] = []
     for arg in row.sources:
         if arg.name == "active":
             values.append(active)

@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 import numba
+import numba.core.config
 from llvmlite import ir
 
 import fasim
@@ -113,7 +114,9 @@ def source_digest(sources: tuple[str, ...]) -> str:
         paths = sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]
         for path in paths:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    digest.update(f"{llvmlite.__version__} {numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
+    digest.update(
+        f"{llvmlite.__version__} {numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode()
+    )
     return digest.hexdigest()[:32]
 
 
@@ -121,7 +124,7 @@ def configure_numba_cache() -> None:
     """Keep numba's compiled functions under a name that changes with any of our sources: it looks at one file only."""
     folder = cache_dir() / "numba" / source_digest(_MACHINE_SOURCES)
     folder.mkdir(parents=True, exist_ok=True)
-    numba.config.CACHE_DIR = str(folder)
+    numba.core.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]  # set at run time
 
 
 def _hash(text: str) -> str:

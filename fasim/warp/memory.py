@@ -265,7 +265,7 @@ def load(ctx: int, registers: int, operands: int, mask: int) -> int:
 
 @machine_code
 def store(ctx: int, registers: int, operands: int, mask: int) -> int:
-    """st, in all widths and vectors; lanes in ascending order, so the highest wins a shared address. Returns 0, or 1 with the error recorded."""
+    """st, in all widths and vectors; the highest lane wins a shared address. Returns 0, or 1 with the error recorded."""
     if resolve(ctx, registers, operands, mask, 2):
         return 1
     scratch = peek_i64(ctx + C_SCRATCH)

@@ -1,8 +1,8 @@
 """Divergence: a warp is a list of splits, each some lanes at one pc.
 
 Code is laid out so that the place where paths meet comes after them (fasim.ptx.order), so running the split with the least pc
-first brings lanes together as early as can be. A split that keeps others waiting for too long loses its turn, so that lanes which wait for each
-other make progress. The running split is kept outside of the list.
+first brings lanes together as early as can be. A split that keeps others waiting for too long loses its turn, so that lanes which wait
+for each other make progress. The running split is kept outside of the list.
 
 Source: "SIMD re-convergence at thread frontiers", Diamos et al., MICRO 2011, for running in order of priority.
 """

@@ -167,6 +167,25 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (RuntimeError("odd"), 70, "This is a bug in fasim."),
+        (OSError(28, "No space left on device"), 2, "error: No space left on device: output"),
+        (MemoryError("8 TiB"), 2, "error: out of memory: 8 TiB"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_what_no_command_expects(fasim_command, monkeypatch, error, code, message):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("fasim.cli.kept.show", fail)
+    done = fasim_command("cache")
+    assert (done.code, done.out) == (code, "") and message in done.err
+    assert ("Traceback" in done.err) == (code == 70)
+
+
 def test_nothing_heavy_is_imported_before_it_is_needed(tmp_path):
     code = (
         "import sys\nfrom fasim.cli.main import main\nmain(['--version'])\n"

@@ -23,7 +23,9 @@ def _half(function: str, format_: Format) -> Function:
 def _declare(name: str, type_: str, register: str, function: Function, min_arch: int = 0) -> None:
     """atom.NAME.TYPE and red.NAME.TYPE."""
     for opcode in ("atom", "red"):
-        op(f"{opcode}.{name}.{type_}", f"new:{register} = old:{register}, b:{register}", kind="atom", doc=ATOM_DOC, min_arch=min_arch)(function)
+        op(f"{opcode}.{name}.{type_}", f"new:{register} = old:{register}, b:{register}", kind="atom", doc=ATOM_DOC, min_arch=min_arch)(
+            function
+        )
 
 
 def _declare_vector(name: str, count: int, type_: str, register: str, scalar: str) -> None:

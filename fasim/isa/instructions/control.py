@@ -21,7 +21,13 @@ op("exit", "", kind="exit", doc=CONTROL + "exit")(_machine)
 op(["trap", "brkpt"], "", kind="trap", doc="miscellaneous-instructions-trap")(_machine)
 op("nanosleep.u32", "t:b32", kind="yield", doc="miscellaneous-instructions-nanosleep", min_arch=70)(_machine)
 op("pmevent", "a:immediate", kind="nop", doc="miscellaneous-instructions-pmevent")(_machine)
-op(["setmaxnreg.inc.sync.aligned.u32", "setmaxnreg.dec.sync.aligned.u32"], "n:immediate", kind="nop", doc="miscellaneous-instructions-setmaxnreg", min_arch=90)(_machine)
+op(
+    ["setmaxnreg.inc.sync.aligned.u32", "setmaxnreg.dec.sync.aligned.u32"],
+    "n:immediate",
+    kind="nop",
+    doc="miscellaneous-instructions-setmaxnreg",
+    min_arch=90,
+)(_machine)
 
 _BARRIERS = [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ""), ("barrier.cta", ".aligned")]
 for _name, _aligned in _BARRIERS:
@@ -37,7 +43,9 @@ _FENCES = [f"fence{sem}{scope}" for sem in ("", ".sc", ".acq_rel", ".acquire", "
 op(["membar.cta", "membar.gl", "membar.sys", *_FENCES, "fence.proxy.alias"], "", kind="nop", doc=SYNC + "membar-fence")(_machine)
 
 
-@op("createpolicy.fractional.L2::evict_last.b64", "d:b64 = f:f32", doc="data-movement-and-conversion-instructions-createpolicy", min_arch=80)
+@op(
+    "createpolicy.fractional.L2::evict_last.b64", "d:b64 = f:f32", doc="data-movement-and-conversion-instructions-createpolicy", min_arch=80
+)
 def createpolicy(f: Lanes) -> Lanes:
     """Cache policies only steer the cache: any value will do."""
     from fasim.numerics.lanes import const

@@ -71,11 +71,24 @@ op("cp.async.wait_group", "n:immediate", kind="cp_wait", doc=DOC + "cp-async-wai
 op("cp.async.wait_all", "", kind="cp_wait", doc=DOC + "cp-async-wait-all", min_arch=80)(_register_type)
 
 PREFETCHES = [
-    f"{opcode}{space}.{level}" for opcode in ("prefetch",) for space in ("", ".global", ".local") for level in ("L1", "L2", "L2::evict_last", "L2::evict_normal")
+    f"{opcode}{space}.{level}"
+    for opcode in ("prefetch",)
+    for space in ("", ".global", ".local")
+    for level in ("L1", "L2", "L2::evict_last", "L2::evict_normal")
 ]
-op([*PREFETCHES, "prefetchu.L1", "discard.L2", "discard.global.L2", "applypriority.L2::evict_normal", "applypriority.global.L2::evict_normal"], "", kind="nop", doc=DOC + "prefetch-prefetchu")(
-    _register_type
-)
+op(
+    [
+        *PREFETCHES,
+        "prefetchu.L1",
+        "discard.L2",
+        "discard.global.L2",
+        "applypriority.L2::evict_normal",
+        "applypriority.global.L2::evict_normal",
+    ],
+    "",
+    kind="nop",
+    doc=DOC + "prefetch-prefetchu",
+)(_register_type)
 
 # --- atomics: (old, b[, c]) to new ---------------------------------------------------------------------------------------------
 

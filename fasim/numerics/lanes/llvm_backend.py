@@ -27,7 +27,7 @@ def vector(type_: str) -> ir.VectorType:
     return ir.VectorType(element(type_), LANES)
 
 
-class FloatBits(ir.Constant):  # type: ignore[misc]  # llvmlite has no types
+class FloatBits(ir.Constant):
     """A float constant given by its bits, since decimal text loses NaN payloads and signed zeros."""
 
     def __init__(self, type_: ir.Type, value: float) -> None:
