@@ -1,6 +1,6 @@
 """Record MUFU.SIN, COS, TANH and the 16-bit MUFU forms on an sm_90 GPU: python tools/record_mufu_trig.py OUTDIR
 
-Needs cupy and nvcc; writes OUTDIR/{checks,lists,tanh,sin,cos}.npz, some 20 MB together, in a minute or two.
+Needs cupy and nvcc; writes OUTDIR/{checks,lists,tanh,sin,cos}.npz, some 5 MB together, in a minute or two.
 `ptx` results are those of sin.approx.ftz.f32 and so on; `mufu` results are those of the same kernels with the constant 1 / (2 pi)
 of FMUL.RZ patched to 1.0 in the machine code, so that MUFU gets its argument, in turns, as it is.
 """

@@ -68,8 +68,6 @@ def fit(y: Array, fraction_bits: int) -> Row:
     low = ((y & 0x7FFFFF) | 0x800000).astype(np.int64) << np.maximum(shift, 0)
     low = np.where(y == 0, 0, low >> np.maximum(-shift, 0))
     width = 1 << np.maximum(shift, 0)
-    if (y == y[0]).all():
-        return int(low[0]), 0, 0
     basis = np.stack([np.ones(len(R)), R, -SQUARE], 1).astype(float)
     _, b0, c0 = np.linalg.lstsq(basis / width[:, None], (low + width / 2) / width, rcond=None)[0]
     found = []
@@ -119,7 +117,7 @@ def recover_tanh(binades: dict[int, Array]) -> tuple[list[Row], list[tuple[int, 
     """Segments, and (dropped bits, first segment) of each binade between the limits."""
     for exponent in sorted(binades):
         own = (exponent << 23) + np.arange(BINADE, dtype=np.uint32)
-        if own[0] < TANH_LEAST and (binades[exponent] != own).any() or own[0] >= TANH_SATURATED and (binades[exponent] != ONE).any():
+        if (own[0] < TANH_LEAST and (binades[exponent] != own).any()) or (own[0] >= TANH_SATURATED and (binades[exponent] != ONE).any()):
             raise ValueError(f"tanh 2^{exponent - 127}: the limits are others")
     rows: list[Row] = []
     layout: list[tuple[int, int]] = []
@@ -136,9 +134,7 @@ def recover_tanh(binades: dict[int, Array]) -> tuple[list[Row], list[tuple[int, 
 def main(out: Path, sweeps: Path, recorded: Path) -> None:
     """Write the tables that fasim.numerics.mufu_trig loads."""
     rows, layout = recover_tanh(tanh_binades(sweeps, recorded))
-    np.savez_compressed(
-        out, sin=recover_sin(sweeps), tanh=np.array(rows, np.uint64), tanh_binades=np.array(layout, np.uint32)
-    )
+    np.savez_compressed(out, sin=recover_sin(sweeps), tanh=np.array(rows, np.uint64), tanh_binades=np.array(layout, np.uint32))
 
 
 if __name__ == "__main__":

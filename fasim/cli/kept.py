@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +14,8 @@ _ENTRY = re.compile(r"[0-9a-f]{62}\.\w+(\w*\.tmp)?")
 
 def entries() -> Iterator[Path]:
     """The files that fasim keeps, and nothing else that may be in the directory."""
-    root = cache_dir()
-    for folder in root.glob("[0-9a-f][0-9a-f]"):
+    for folder in cache_dir().glob("[0-9a-f][0-9a-f]"):
         yield from (path for path in folder.glob("*") if _ENTRY.match(path.name))
-    yield from (path for path in (root / "numba").rglob("*") if path.is_file())
 
 
 def size() -> tuple[int, int]:
@@ -38,7 +35,6 @@ def show(*, clear: bool) -> int:
         try:
             for path in list(entries()):
                 path.unlink(missing_ok=True)
-            shutil.rmtree(cache_dir() / "numba", ignore_errors=True)
         except OSError as error:
             raise UsageError(f"cannot delete {error.filename}: {error.strerror}") from error
         print("deleted")

@@ -93,8 +93,10 @@ def _invoke(args: list[str], started: float) -> int:
             caught = UsageError(error.format_message() + advice)
         elif isinstance(error, BrokenPipeError):
             raise
-        elif isinstance(error, (OSError, MemoryError)):
-            caught = UsageError(f"{error.strerror}: {error.filename or 'output'}" if isinstance(error, OSError) else f"out of memory: {error}")
+        elif isinstance(error, OSError):
+            caught = UsageError(f"{error.strerror}: {error.filename or 'output'}")
+        elif isinstance(error, MemoryError):
+            caught = UsageError(f"out of memory: {error}")
         else:
             traceback.print_exc()
             print("This is a bug in fasim. Please report it with the command line and the lines above.", file=sys.stderr)

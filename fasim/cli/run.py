@@ -94,14 +94,10 @@ def _launch(job: Job, options: RunOptions, printed: list[str]) -> tuple[LaunchRe
 
 def _announce_first_start() -> None:
     """The machine itself is compiled when this version first runs on this kind of processor."""
-    import numba
+    from fasim.toolchain.cache import cache_dir, is_cached
+    from fasim.warp.jit import machine_key
 
-    from fasim.toolchain.cache import cache_dir
-    from fasim.warp.jit import configure_numba_cache
-
-    configure_numba_cache()
-    kept = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
-    if not any(kept.rglob("*.nbc")):
+    if not is_cached(machine_key(), ".machine"):
         print(f"compiling the machine, once: this takes some seconds, and is kept in {cache_dir()}", file=sys.stderr, flush=True)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from fasim.errors import UsageError
 from fasim.isa import machine as m
 from fasim.isa.program import HandlerUse, Program
-from fasim.isa.rows import ROWS
 from fasim.numerics import native
 from fasim.warp.handlers import HandlerKey, reference_handler
 
@@ -45,6 +44,8 @@ def _reference_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
 
 @functools.cache
 def _reference_index(use: HandlerUse) -> int:
+    from fasim.isa.rows import ROWS  # a quarter of a second: only who needs rows pays
+
     row = ROWS[use.name]
     handler = reference_handler(row, use.immediates)
     count = sum(max(a.count, 1) for a in (*row.dests, *row.sources) if a.type_ != "imm" and a.name != "active")
@@ -67,7 +68,8 @@ def _words_at(address: int, count: int) -> np.ndarray[Any, Any]:
 
 def _view(address: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
     pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size))
-    return np.frombuffer(pointer.contents, dtype)
+    array: np.ndarray[Any, Any] = np.frombuffer(pointer.contents, dtype)
+    return array
 
 
 def _jit_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
@@ -82,12 +84,10 @@ def _jit_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
 def machine(name: str = "jit") -> Machine:
     """The machine called "jit" or "reference"."""
     from fasim.sm.cta import run_ctas
-    from fasim.warp.jit import configure_numba_cache
+    from fasim.warp.jit import compile_machine
 
     if name == "reference":
         return Machine(name, run_ctas, _reference_addresses, 20_000)
     if name != "jit":
         raise UsageError(f"no machine called {name!r}; there are jit and reference")
-    configure_numba_cache()
-    compiled = native.compile_machine(run_ctas, "int64(int64, int64)")
-    return Machine(name, compiled, _jit_addresses, 20_000_000)
+    return Machine(name, compile_machine(run_ctas), _jit_addresses, 20_000_000)

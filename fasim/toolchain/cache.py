@@ -35,6 +35,11 @@ def cached(key: str, suffix: str, make: Callable[[], bytes]) -> bytes:
     return data
 
 
+def is_cached(key: str, suffix: str) -> bool:
+    """Whether something is kept under `key`."""
+    return _path(key, suffix).exists()
+
+
 def _path(key: str, suffix: str) -> Path:
     return cache_dir() / key[:2] / f"{key[2:]}{suffix}"
 

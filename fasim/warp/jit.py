@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
-from collections.abc import Iterable
+import importlib.metadata
+import pickle
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
-import numba
-import numba.core.config
 from llvmlite import ir
 
 import fasim
-from fasim.isa.table import ROWS, Arg, Row
+from fasim.isa.table import Arg, Row
 from fasim.numerics.lanes import Lanes, width
 from fasim.numerics.lanes.llvm_backend import I32, PTR, LlvmBackend, vector
-from fasim.toolchain.cache import cache_dir, cached
+from fasim.toolchain.cache import cached
 from fasim.warp.handlers import HandlerKey, apply
 
 # 32-lane vectors are the unit of work: without this LLVM halves them on processors that prefer 256-bit registers
@@ -88,10 +89,13 @@ def _target() -> llvm.TargetMachine:
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True, codemodel="jitdefault")
 
 
-def compile_ir(text: str) -> bytes:
-    """LLVM IR to an object file for this processor."""
+def compile_ir(text: str, keep: str = "") -> bytes:
+    """LLVM IR to an object file for this processor; if `keep` is given, with nothing but that function and what it needs."""
     target = _target()
     module = llvm.parse_assembly(text)
+    for function in module.functions if keep else ():
+        if not function.is_declaration and function.name != keep:
+            function.linkage = "internal"
     module.triple, module.data_layout = target.triple, str(target.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -102,7 +106,7 @@ def compile_ir(text: str) -> bytes:
 
 #: sources that decide what a handler's code is, and those that are compiled by numba
 _HANDLER_SOURCES = ("numerics", "isa/table.py", "isa/instructions", "warp/handlers.py", "warp/jit.py")
-_MACHINE_SOURCES = ("numerics/native.py", "isa/machine.py", "smem", "warp", "sm/cta.py")
+_MACHINE_SOURCES = ("numerics/native.py", "numerics/native_numba.py", "isa/machine.py", "smem", "warp", "sm/cta.py")
 
 
 @functools.cache
@@ -115,16 +119,35 @@ def source_digest(sources: tuple[str, ...]) -> str:
         for path in paths:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     digest.update(
-        f"{llvmlite.__version__} {numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode()
+        f"{llvmlite.__version__} {importlib.metadata.version('numba')} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode()
     )
     return digest.hexdigest()[:32]
 
 
-def configure_numba_cache() -> None:
-    """Keep numba's compiled functions under a name that changes with any of our sources: it looks at one file only."""
-    folder = cache_dir() / "numba" / source_digest(_MACHINE_SOURCES)
-    folder.mkdir(parents=True, exist_ok=True)
-    numba.core.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]  # set at run time
+def compile_machine(function: Callable[..., Any]) -> Callable[[int, int], int]:
+    """The compiled form of a machine function of two numbers; calls release the interpreter lock. Kept on disk like the handlers."""
+
+    def make() -> bytes:
+        from fasim.numerics.native_numba import machine_ir
+
+        text, name = machine_ir(function, "int64(int64, int64)")
+        return pickle.dumps((name, compile_ir(text, keep=name)))
+
+    name, data = pickle.loads(cached(machine_key(), ".machine", make))
+    address = engine().add(data, name)
+    compiled = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
+
+    def call(context: int, entry_pc: int) -> int:
+        result, exception = ctypes.c_int64(), ctypes.c_void_p()
+        compiled(ctypes.addressof(result), ctypes.addressof(exception), context, entry_pc)
+        return result.value
+
+    return call
+
+
+def machine_key() -> str:
+    """The cache key of the compiled machine."""
+    return _hash(f"{source_digest(_MACHINE_SOURCES)} machine")
 
 
 def _hash(text: str) -> str:
@@ -146,6 +169,8 @@ class Engine:
         for key in missing:
 
             def make(key: HandlerKey = key) -> bytes:
+                from fasim.isa.rows import ROWS  # a quarter of a second: only who compiles pays
+
                 # most changes of our sources leave most handlers as they were: those are found again by their IR
                 text = handler_ir(ROWS[key.name], key)
 
@@ -163,6 +188,12 @@ class Engine:
         for key in missing:
             self._addresses[key] = self._engine.get_function_address(key.symbol)
         return compiled
+
+    def add(self, data: bytes, name: str) -> int:
+        """Load an object file; returns the address of a function in it."""
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+        return int(self._engine.get_function_address(name))
 
     def address(self, key: HandlerKey) -> int:
         """Address of the loaded handler."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fasim.cli.main import main
+from fasim.sm.machines import machine
 
 SOURCES = {
     "axpy.cu": """
@@ -77,6 +78,12 @@ class Outcome:
     def record(self) -> Any:
         """Standard output as JSON."""
         return json.loads(self.out)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_machine():
+    """The first launch with a cold cache prints a line of its own."""
+    machine("jit")
 
 
 @pytest.fixture

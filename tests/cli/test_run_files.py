@@ -9,7 +9,7 @@ from fasim.report.compare import Comparison, Statistics, Worst
 from fasim.report.records import OutputReport, RunReport, Seconds
 
 AXPY = ["run", "axpy.cu", "--grid", "8", "--block", "128"]
-MANY = ["run", "many.cu", "-I", "include", "-D", "BIAS=100", "--grid", "1", "--block", "32"]
+MANY = ["run", "many.cu", "-I", "include", "-DBIAS=100", "--grid", "1", "--block", "32"]
 
 
 def fields(record):

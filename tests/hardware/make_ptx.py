@@ -56,6 +56,12 @@ def needs_newer(row: Row) -> bool:
     return row.min_arch > TARGET
 
 
+def only_in_vectors(row: Row) -> bool:
+    """Whether the row is one element of an atomic that PTX has only for vectors."""
+    operation, type_ = row.name.split(".", 1)[1].split(".", 1)
+    return operation in ("min", "max") and type_ in ("f16", "bf16", "f16x2", "bf16x2")
+
+
 def variants() -> Iterator[Variant]:
     """All kernels: every row that only touches registers, and the atomics, each in global and in shared memory."""
     for row in ROWS.values():
@@ -65,7 +71,7 @@ def variants() -> Iterator[Variant]:
             names = tuple(a.name for a in row.sources if a.type_ == "imm")
             for choice in IMMEDIATES[names]:
                 yield Variant(row, choice)
-        elif row.kind == "atom":
+        elif row.kind == "atom" and not only_in_vectors(row):
             for space in ("global",) if "scalar" in row.attributes else ("global", "shared"):
                 yield Variant(row, (), space)
 

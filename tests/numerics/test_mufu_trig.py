@@ -1,7 +1,9 @@
 """MUFU.SIN, MUFU.COS and MUFU.TANH against recordings of an H200.
 
-`data/mufu_OP_every_61st.npz`: results of every 61st pattern of [0.25, 4), as the four bytes of their first differences. The tables
-were recovered from all patterns of that range; tools/recover_mufu_trig.py fails unless each of them fits.
+`data/mufu_OP_every_61st.npz` holds every 61st pattern of [0.25, 4); tools/check_mufu_trig.py makes the other files:
+`mufu_trig_special` (limits, quarter turns, subnormals, infinities, NaN), `_random` (all signs and exponents), `_turn` (t = 61 i / 2^24),
+`_binades` (every 1021st pattern of a binade), `_counts` (0, the argument, 1, a result above the next one: how many in each binade).
+Results are kept as the bytes of their first differences. `ptx` is the PTX instruction, `mufu` the unit, whose argument is in turns.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from fasim.numerics.lanes.numpy_backend import lanes
 
 DATA = Path(__file__).parent / "data"
 NAN = 0x7FFFFFFF
+ONE = 0x3F800000
 
 Words = NDArray[np.uint32]
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "sin": mufu_trig.sin_approx_ftz,
-    "cos": mufu_trig.cos_approx_ftz,
-    "tanh": mufu_trig.tanh_approx,
+    "ptx_sin": mufu_trig.sin_approx_ftz,
+    "ptx_cos": mufu_trig.cos_approx_ftz,
+    "ptx_tanh": mufu_trig.tanh_approx,
+    "mufu_sin": mufu_trig.mufu_sin,
+    "mufu_cos": mufu_trig.mufu_cos,
 }
 SIGN_OF = {"sin": 0x80000000, "cos": 0, "tanh": 0x80000000}
 
@@ -33,78 +38,89 @@ def words(*values: int) -> Words:
     return np.array(values, np.uint32)
 
 
-def recorded(op: str) -> tuple[Words, Words]:
-    with np.load(DATA / f"mufu_{op}_every_61st.npz") as data:
-        planes = data["steps"].astype(np.uint32)
-    steps = planes[0] | planes[1] << 8 | planes[2] << 16 | planes[3] << 24
-    x = np.arange(0x3E800000, 0x40800000, 61, dtype=np.uint32)
-    assert steps.shape == x.shape
-    return x, np.cumsum(steps, dtype=np.uint32)
+def load(file: str, key: str) -> Words:
+    with np.load(DATA / file) as data:
+        planes = data[key].astype(np.uint32)
+    return np.cumsum(planes[0] | planes[1] << 8 | planes[2] << 16 | planes[3] << 24, dtype=np.uint32)
 
 
-@pytest.mark.parametrize("op", FUNCTIONS)
-@pytest.mark.parametrize("sign", [0, 0x80000000])
-def test_recorded(op: str, sign: int) -> None:
-    x, y = recorded(op)
-    got = FUNCTIONS[op](x | np.uint32(sign))
-    expected = y ^ np.uint32(SIGN_OF[op] & sign)
-    assert got.dtype == np.uint32
+def check(name: str, x: Words, expected: Words) -> None:
+    got = FUNCTIONS[name](x)
+    assert got.dtype == np.uint32 and got.shape == expected.shape
     assert [f"{x[i]:08x}: {got[i]:08x}, hardware {expected[i]:08x}" for i in np.flatnonzero(got != expected)[:5]] == []
 
 
-SPECIAL = {
-    "sin": [
-        (0x00000000, 0x00000000),
-        (0x80000000, 0x80000000),
-        (0x00000001, 0x00000000),  # subnormal
-        (0x807FFFFF, 0x80000000),
-        (0x7F800000, NAN),
-        (0xFF800000, NAN),
-        (0x7FC00000, NAN),
-        (0xFF800001, NAN),
-    ],
-    "cos": [
-        (0x00000000, 0x3F800000),
-        (0x80000000, 0x3F800000),
-        (0x00000001, 0x3F800000),
-        (0x807FFFFF, 0x3F800000),
-        (0x7F800000, NAN),
-        (0xFF800000, NAN),
-        (0x7FC00000, NAN),
-        (0xFF800001, NAN),
-    ],
-    "tanh": [
-        (0x00000000, 0x00000000),
-        (0x80000000, 0x80000000),
-        (0x7F800000, 0x3F800000),
-        (0xFF800000, 0xBF800000),
-        (0x7FC00000, NAN),
-        (0xFF800001, NAN),
-    ],
-}
+@pytest.mark.parametrize("op", SIGN_OF)
+@pytest.mark.parametrize("sign", [0, 0x80000000])
+def test_middle_binades(op: str, sign: int) -> None:
+    x = np.arange(0x3E800000, 0x40800000, 61, dtype=np.uint32)
+    check(f"ptx_{op}", x | np.uint32(sign), load(f"mufu_{op}_every_61st.npz", "steps") ^ np.uint32(SIGN_OF[op] & sign))
 
 
-@pytest.mark.parametrize(("op", "x", "y"), [(op, x, y) for op, rows in SPECIAL.items() for x, y in rows])
-def test_special_values(op: str, x: int, y: int) -> None:
-    got = int(FUNCTIONS[op](words(x))[0])
-    assert f"{got:08x}" == f"{y:08x}"
+def binade_keys() -> list[str]:
+    with np.load(DATA / "mufu_trig_binades.npz") as data:
+        return list(data)
+
+
+def test_binades_recorded() -> None:
+    unit = {f"mufu_{op}_{exponent}" for op in ("sin", "cos") for exponent in range(115, 123)}
+    assert set(binade_keys()) == unit | {f"ptx_tanh_{exponent}" for exponent in (*range(115, 125), 129, 130)}
+
+
+@pytest.mark.parametrize("key", binade_keys())
+def test_binade(key: str) -> None:
+    name, _, exponent = key.rpartition("_")
+    x = (int(exponent) << 23) + np.arange(0, 1 << 23, 1021, dtype=np.uint32)
+    check(name, x, load("mufu_trig_binades.npz", key))
+
+
+@pytest.mark.parametrize("name", ["mufu_sin", "mufu_cos"])
+def test_whole_turn(name: str) -> None:
+    t = np.arange(0, 1 << 24, 61) * 2.0**-24
+    check(name, t.astype(np.float32).view(np.uint32), load("mufu_trig_turn.npz", name))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_exponent(name: str) -> None:
+    i = np.arange(1 << 19, dtype=np.uint64)
+    hashed = (i * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(41)
+    x = ((i >> np.uint64(10)) << np.uint64(23) | hashed).astype(np.uint32)[::11]
+    assert len(np.unique(x >> 23)) == 512
+    check(name, x, load("mufu_trig_random.npz", name))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values(name: str) -> None:
+    with np.load(DATA / "mufu_trig_special.npz") as data:
+        x, expected = data["x"], data[name]
+    zeros_and_limits = {0, 1, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC00000, NAN}
+    quarters = {0x3E800000, 0x3F000000, 0x3F400000, ONE}
+    assert {v | sign for v in zeros_and_limits | quarters for sign in (0, 0x80000000)} <= set(x.tolist())
+    check(name, x, expected)
 
 
 @pytest.mark.parametrize(
-    ("t", "sin", "cos"),
-    [  # the sweeps tell neither the signs of these zeros nor results outside [0.25, 4): they follow from the structure
-        (0.25, 0x3F800000, 0x80000000),  # one's complement: the zero of the second half turn is negative
-        (0.5, 0x80000000, 0xBF800000),
-        (0.75, 0xBF800000, 0x00000000),
-        (1.0, 0x00000000, 0x3F800000),
-        (2.0**24, 0x00000000, 0x3F800000),  # no fraction is left
-        (2.0**-26, 0x00000000, 0x3F800000),  # below one step of a turn
+    ("name", "exponent"),
+    [  # where FMUL.RZ leaves few bits of fraction, where results vanish, where the argument comes back
+        ("ptx_sin", 20),
+        ("ptx_sin", -23),
+        ("ptx_cos", 23),
+        ("ptx_tanh", -8),
+        ("mufu_sin", 20),
+        ("mufu_cos", -3),
     ],
 )
-def test_exact_turns(t: float, sin: int, cos: int) -> None:
-    x = np.array([t], np.float32).view(np.uint32)
-    assert f"{int(mufu_trig.mufu_sin(x)[0]):08x}" == f"{sin:08x}"
-    assert f"{int(mufu_trig.mufu_cos(x)[0]):08x}" == f"{cos:08x}"
+def test_counts_in_a_whole_binade(name: str, exponent: int) -> None:
+    with np.load(DATA / "mufu_trig_counts.npz") as data:
+        expected = data[name][:, exponent + 127].tolist()
+    got = np.zeros(4, np.int64)
+    for start in range((exponent + 127) << 23, (exponent + 128) << 23, 1 << 15):
+        x = np.arange(start, start + (1 << 15) + 1, dtype=np.uint32)
+        all_ = FUNCTIONS[name](x)
+        y, following = all_[:-1], all_[1:]
+        cases = ((y & NAN) == 0, y == x[:-1], y == ONE, following.view(np.int32) < y.view(np.int32))
+        got += [np.count_nonzero(case) for case in cases]
+    assert any(expected) and got.tolist() == expected
 
 
 def test_fmul_rz_truncates_exact_products() -> None:

@@ -143,7 +143,7 @@ def atomic(function: Callable[..., Lanes], name: str, types: list[str], operands
             op(f"{opcode}.{name}.{type_}", f"new:{type_} = old:{type_}{inputs}", kind="atom", doc=ATOM_DOC, min_arch=min_arch)(function)
 
 
-atomic(_add, "add", ["u32", "s32", "u64", "s64"])
+atomic(_add, "add", ["u32", "s32", "u64"])
 atomic(_minimum, "min", ["u32", "s32", "u64", "s64"])
 atomic(_maximum, "max", ["u32", "s32", "u64", "s64"])
 atomic(_and, "and", ["b32", "b64"])
