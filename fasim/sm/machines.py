@@ -67,9 +67,8 @@ def _words_at(address: int, count: int) -> np.ndarray[Any, Any]:
 
 
 def _view(address: int, size: int, dtype: Any) -> np.ndarray[Any, Any]:
-    pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size))
-    array: np.ndarray[Any, Any] = np.frombuffer(pointer.contents, dtype)
-    return array
+    array: np.ndarray[Any, Any] = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+    return array.view(dtype)
 
 
 def _jit_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
