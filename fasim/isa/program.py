@@ -57,11 +57,13 @@ class HandlerUse:
 class Program:
     """What `fasim.ptx.lower` makes of a kernel.
 
-    code: int32[n, 8], one record a pc (see fasim.isa.machine). pool: int32 operands. template: the initial register file of a warp.
+    name: as the PTX has it; title: as the source has it. code: int32[n, CODE_WORDS], one record a pc
+    (see fasim.isa.machine). pool: int32 operands. template: the initial register file of a warp.
     specials: (which, row) filled in for each warp. source: for each pc the instruction, None for jumps that lowering inserted.
     """
 
     name: str
+    title: str
     arch: int
     code: Array
     pool: Array

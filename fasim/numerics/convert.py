@@ -37,7 +37,7 @@ def flush_narrowed(d: Lanes, rounding: str) -> Lanes:
         tiny = size < least
     else:
         away = negative if rounding == "rm" else ~negative
-        tiny = size < where(away, const(least - 2.0**-150, like=d), const(least, like=d))
+        tiny = where(away, size <= least - 2.0**-150, size < least)
     return where(tiny, zero, r)
 
 

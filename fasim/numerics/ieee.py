@@ -65,7 +65,9 @@ def copy_sign(x: Lanes, sign: Lanes) -> Lanes:
 def canonical(x: Lanes, *operands: Lanes) -> Lanes:
     """`x`, the result of an operation on `operands`, with its NaN as the hardware writes it.
 
-    f32 knows one NaN. f64 hands on the first operand that is NaN, made quiet, and makes its own NaN where none is.
+    f32 knows one NaN. f64 hands on the first of `operands` that is NaN, made quiet, and makes its own NaN where none is. Their order is
+    the hardware's: of a + b and a * b it prefers b, of a * b + c first b, then c.
+    Source: measured on an H200.
     """
     if x.type == "f32":
         return where(is_nan(x), pattern(NAN["f32"], x), x)
@@ -151,24 +153,24 @@ def add(a: Lanes, b: Lanes, rounding: str = "rn") -> Lanes:
     if rounding != "rn":
         error = sum_error(a, b, s)
         s = _zero_sum(direct(s, error > 0.0, error < 0.0, rounding), s == 0.0, a, b, rounding)
-    return canonical(s, a, b)
+    return canonical(s, b, a)
 
 
 def sub(a: Lanes, b: Lanes, rounding: str = "rn") -> Lanes:
     """a - b."""
     if rounding == "rn":
-        return canonical(a - b, a, b)
-    return where(is_nan(b), canonical(a - b, a, b), add(a, -b, rounding))
+        return canonical(a - b, b, a)
+    return where(is_nan(b), canonical(a - b, b, a), add(a, -b, rounding))
 
 
 def mul(a: Lanes, b: Lanes, rounding: str = "rn") -> Lanes:
     """a * b."""
     p = a * b
     if rounding == "rn":
-        return canonical(p, a, b)
+        return canonical(p, b, a)
     if a.type == "f64":
         zero = bits((unsigned(a) ^ unsigned(b)) & sign_mask(a), "f64")
-        return canonical(where(is_finite(a) & is_finite(b), fma_f64(a, b, zero, rounding), p), a, b)
+        return canonical(where(is_finite(a) & is_finite(b), fma_f64(a, b, zero, rounding), p), b, a)
     exact, rounded = cast(a, "f64") * cast(b, "f64"), cast(p, "f64")
     return canonical(direct(p, exact > rounded, exact < rounded, rounding))
 
@@ -192,10 +194,10 @@ def fused(a: Lanes, b: Lanes, c: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 def fma_rounded(a: Lanes, b: Lanes, c: Lanes, rounding: str = "rn") -> Lanes:
     """a * b + c, rounded once."""
     if rounding == "rn":
-        return canonical(fma(a, b, c), a, b, c)
+        return canonical(fma(a, b, c), b, c, a)
     if a.type == "f64":
         finite = is_finite(a) & is_finite(b) & is_finite(c)
-        return canonical(where(finite, fma_f64(a, b, c, rounding), fma(a, b, c)), a, b, c)
+        return canonical(where(finite, fma_f64(a, b, c, rounding), fma(a, b, c)), b, c, a)
     result, above, below = fused(a, b, c)
     product, term = cast(a, "f64") * cast(b, "f64"), cast(c, "f64")
     result = direct(result, above, below, rounding)

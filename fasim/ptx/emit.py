@@ -11,6 +11,7 @@ from fasim.isa.program import HandlerUse, Parameter, Program, SourceInstruction
 from fasim.ptx.context import Context
 from fasim.ptx.ir import Block, FrameRef, LoweredFunction, Op, PoolItem, Ref, RegionRef, VReg
 from fasim.ptx.tree import Variable
+from fasim.toolchain.names import plain_name
 
 #: local memory of a thread where functions call each other: frames of a recursion have to fit
 STACK_BYTES = 16384
@@ -155,6 +156,7 @@ class Emitter:
         needed = (*required.values, 1, 1)[:3] if required else None
         return Program(
             name=kernel.name,
+            title=plain_name(kernel.name),
             arch=context.arch,
             code=code,
             pool=np.array(pool or [0], np.int32),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from fasim.isa import machine as m
@@ -13,6 +16,8 @@ from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.lower_memory import memory_operands, space_of
 from fasim.ptx.tree import TYPE_BITS, Instruction
 
+Elements = np.ndarray[Any, Any]
+Emit = Callable[[Op], None]
 ELEMENT_BITS = {**TYPE_BITS, "tf32": 32}
 
 
@@ -66,12 +71,12 @@ def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
             emit(Op(m.LANES, [Ref(target, False, True), *(Ref(p) for p in pieces)], handler=HandlerUse(name)))
 
 
-def _tight_stride(elements: np.ndarray, by_row: bool) -> int:
+def _tight_stride(elements: Elements, by_row: bool) -> int:
     """Without a stride the rows (or columns) of the matrix follow each other."""
     return int(elements[:, :, 1 if by_row else 0].max()) + 1
 
 
-def _contiguous(mine: np.ndarray, by_row: bool) -> bool:
+def _contiguous(mine: Elements, by_row: bool) -> bool:
     major, minor = (mine[:, :, 0], mine[:, :, 1]) if by_row else (mine[:, :, 1], mine[:, :, 0])
     return bool(
         (major == major[:, :1]).all()
@@ -81,8 +86,9 @@ def _contiguous(mine: np.ndarray, by_row: bool) -> bool:
 
 
 def _element_address(
-    f: FunctionLowerer, emit, base: list[PoolItem], place: np.ndarray, stride: VReg, moved: int, size: int, by_row: bool
-) -> list[PoolItem]:  # type: ignore[no-untyped-def]
+    f: FunctionLowerer, emit: Emit, base: list[PoolItem], place: Elements, stride: VReg, moved: int, size: int, by_row: bool
+) -> list[PoolItem]:
+    """The operands of a load or store of each lane's element at `place`."""
     major, minor = (place[:, 0], place[:, 1]) if by_row else (place[:, 1], place[:, 0])
     index = f.temporary(32)
     constants = [f.context.constant(32, tuple(int(v) for v in values)) for values in (major, minor)]

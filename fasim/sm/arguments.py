@@ -63,7 +63,7 @@ class Arguments:
         params = self.program.parameters
         if len(args) != len(params):
             names = ", ".join(f"{self._name(p, i)}: {p.type_}" for i, p in enumerate(params))
-            raise LaunchError(f"kernel {self.program.name} takes {len(params)} arguments ({names}), got {len(args)}")
+            raise LaunchError(f"kernel {self.program.title} takes {len(params)} arguments ({names}), got {len(args)}")
         data = np.zeros(max(self.program.param_bytes, 8), np.uint8)
         for i, (param, value) in enumerate(zip(params, args)):
             part = self._bytes(i, param, value)
@@ -96,36 +96,36 @@ class Arguments:
         if isinstance(value, (np.void, np.generic, np.ndarray)) and (param.type_.startswith("b8[") or isinstance(value, np.void)):
             raw = bytes(np.asarray(value).tobytes())
             if len(raw) != param.size_bytes:
-                raise LaunchError(f"argument {name} of {self.program.name} is a structure of {param.size_bytes} bytes, got {len(raw)}")
+                raise LaunchError(f"argument {name} of {self.program.title} is a structure of {param.size_bytes} bytes, got {len(raw)}")
             return raw
         return self._scalar(name, param, value)
 
     def _need_pointer(self, name: str, param: Parameter, what: str) -> None:
         if param.size_bytes != 8 or param.type_[0] == "f":
-            raise LaunchError(f"argument {name} of {self.program.name} is {param.type_}, not a pointer: it cannot take {what}")
+            raise LaunchError(f"argument {name} of {self.program.title} is {param.type_}, not a pointer: it cannot take {what}")
 
     def _scalar(self, name: str, param: Parameter, value: Any) -> bytes:
         type_, size = param.type_, param.size_bytes
         if isinstance(value, np.generic) and not isinstance(value, (np.bool_, np.integer, np.floating)):
-            raise LaunchError(f"argument {name} of {self.program.name}: {type(value).__name__} is no scalar that a kernel takes")
+            raise LaunchError(f"argument {name} of {self.program.title}: {type(value).__name__} is no scalar that a kernel takes")
         if type_ in _FLOATS:
             if not isinstance(value, (int, float, np.integer, np.floating)):
-                raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+                raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
             with np.errstate(over="ignore"):
                 result = _FLOATS[type_](value)
             if np.isinf(result) and not np.isinf(value):
-                raise LaunchError(f"argument {name} of {self.program.name}: {value} does not fit into {type_}")
+                raise LaunchError(f"argument {name} of {self.program.title}: {value} does not fit into {type_}")
             return bytes(result.tobytes())
         if isinstance(value, np.floating):
             # PTX calls half precision b16, and floats in structures b8[...]
             if value.itemsize == size and size == 2:
                 return bytes(value.tobytes())
-            raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+            raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
         if not isinstance(value, (bool, int, np.integer, np.bool_)):
-            raise LaunchError(f"argument {name} of {self.program.name} is {type_}, got {type(value).__name__}")
+            raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
         number = int(value)
         if not -(1 << (8 * size - 1)) <= number < 1 << 8 * size:
-            raise LaunchError(f"argument {name} of {self.program.name}: {number} does not fit into {type_} ({size} bytes)")
+            raise LaunchError(f"argument {name} of {self.program.title}: {number} does not fit into {type_} ({size} bytes)")
         return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
     def _allocate(self, name: str, array: Array) -> Allocation:

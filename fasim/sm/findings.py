@@ -39,7 +39,7 @@ def where_of(program: Program, shape: LaunchShape, cta: int, warp: int, lanes: t
     """The place of an instruction and the threads concerned."""
     source = source_at(program, pc)
     threads = tuple(shape.tid(32 * warp + lane) for lane in lanes)
-    return Where(program.name, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads)
+    return Where(program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads)
 
 
 def source_at(program: Program, pc: int) -> SourceInstruction:
@@ -85,7 +85,7 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
     if kind == m.E_BARRIER_OPERANDS:
         number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
         return ExecutionError(
-            f"barrier: {place(where)}: barrier {number} with {count} threads; numbers are 0-15, counts multiples of 32 up to the block's size",
+            f"barrier: {place(where)}: barrier {number} with {count} threads; 0-15 and multiples of 32 up to the block are allowed",
             where,
             kind="barrier",
         )
@@ -176,9 +176,9 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
     if len(waiting) > 12:
         lines.append(f"  ... and {len(waiting) - 12} more")
     cta = state.shape.ctaid(state.get(m.C_CTA))
-    where = Where(program.name, ctaid=cta)
+    where = Where(program.title, ctaid=cta)
     if waiting:
         first = waiting[0]
-        where = Where(program.name, first["file"], first["line"], 0, first["text"], cta, first["warp"], first["lanes"])
-    message = f"deadlock in kernel {program.name}, CTA {cta}: every thread waits and none can go on\n" + "\n".join(lines)
+        where = Where(program.title, first["file"], first["line"], 0, first["text"], cta, first["warp"], first["lanes"])
+    message = f"deadlock in kernel {program.title}, CTA {cta}: every thread waits and none can go on\n" + "\n".join(lines)
     return DeadlockError(message, where, kind="deadlock", waiting=waiting)

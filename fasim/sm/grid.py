@@ -142,9 +142,9 @@ class GridRun:
     def _limit(self, state: CtaState) -> InstructionLimit:
         cta = self.shape.ctaid(state.get(m.C_CTA))
         return InstructionLimit(
-            f"kernel {self.program.name} executed {self.max_instructions} warp instructions and had not ended (CTA {cta}); "
+            f"kernel {self.program.title} executed {self.max_instructions} warp instructions and had not ended (CTA {cta}); "
             "raise --max-instructions, or look for a loop that does not end",
-            Where(self.program.name, ctaid=cta),
+            Where(self.program.title, ctaid=cta),
             kind="instruction_limit",
         )
 
@@ -165,8 +165,8 @@ class GridRun:
             if waiting > 0 and len(states) >= self.resident_ctas
             else ""
         )
-        message = f"livelock in kernel {self.program.name}: the same states come round again and nothing changes in memory{advice}\n"
-        return DeadlockError(message + "\n".join(places[:12]), Where(self.program.name), kind="livelock")
+        message = f"livelock in kernel {self.program.title}: the same states come round again and nothing changes in memory{advice}\n"
+        return DeadlockError(message + "\n".join(places[:12]), Where(self.program.title), kind="livelock")
 
     def _report(self, done: int) -> None:
         if self.progress is not None:

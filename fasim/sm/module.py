@@ -198,7 +198,7 @@ class Kernel:
     @property
     def name(self) -> str:
         """The plain name."""
-        return plain_name(self.program.name)
+        return self.program.title
 
     def launch(
         self,

@@ -118,9 +118,8 @@ def source_digest(sources: tuple[str, ...]) -> str:
         paths = sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]
         for path in paths:
             digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    digest.update(
-        f"{llvmlite.__version__} {importlib.metadata.version('numba')} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode()
-    )
+    versions = f"{llvmlite.__version__} {importlib.metadata.version('numba')}"
+    digest.update(f"{versions} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}".encode())
     return digest.hexdigest()[:32]
 
 

@@ -62,6 +62,13 @@ def only_in_vectors(row: Row) -> bool:
     return operation in ("min", "max") and type_ in ("f16", "bf16", "f16x2", "bf16x2")
 
 
+def spaces(row: Row) -> tuple[str, ...]:
+    """The state spaces of an atomic: a row that ends in `:global` stands beside one for shared memory."""
+    if "scalar" in row.attributes or row.name.endswith(":global"):
+        return ("global",)
+    return ("shared",) if f"{row.name}:global" in ROWS else ("global", "shared")
+
+
 def variants() -> Iterator[Variant]:
     """All kernels: every row that only touches registers, and the atomics, each in global and in shared memory."""
     for row in ROWS.values():
@@ -72,7 +79,7 @@ def variants() -> Iterator[Variant]:
             for choice in IMMEDIATES[names]:
                 yield Variant(row, choice)
         elif row.kind == "atom" and not only_in_vectors(row):
-            for space in ("global",) if "scalar" in row.attributes else ("global", "shared"):
+            for space in spaces(row):
                 yield Variant(row, (), space)
 
 
@@ -118,7 +125,7 @@ def statement(variant: Variant) -> list[str]:
 def atomic(variant: Variant) -> list[str]:
     """The atomic on the thread's own word, from whose old value on to its new one."""
     row = variant.row
-    opcode, rest = row.name.split(".", 1)
+    opcode, rest = row.mnemonic.split(".", 1)
     element = rest.rsplit(".", 1)[-1].removesuffix("x2")
     if element in ("f16", "bf16"):
         first, last = rest.split(".", 1)

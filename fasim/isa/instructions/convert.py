@@ -34,7 +34,7 @@ CASES: dict[str, list[tuple[Any, int]]] = {
     "rn.relu.f16.f32": [(0xBF800000, 0), (0x80000000, 0), (F32_NAN, 0x7FFF), (0x3F800000, 0x3C00)],
     "rn.sat.f16.f32": [(0x40000000, 0x3C00), (F32_NAN, 0), (0xBF800000, 0), (0x3F000000, 0x3800)],
     # 2**-11 + 2**-40 above 1 is above the tie, though the nearest f32 is the tie
-    "rn.f16.f64": [(0x3FF0020000001000, 0x3C01), (0x3FF0020000000000, 0x3C00), (0x7FF0000000000000, 0x7C00), (0x7FF8000000000000, 0x7FFF)],
+    "rn.f16.f64": [(0x3FF0020000001000, 0x3C01), (0x3FF0020000000000, 0x3C00), (0x7FF0000000000000, 0x7C00), (0xFFFABCDEF0123456, 0xFEAF)],
     "rn.bf16.f32": [(0x3F808000, 0x3F80), (0x3F818000, 0x3F82), (0x7F7FFFFF, 0x7F80), (0xFFC00000, 0x7FFF), (0x00008001, 1)],
     "rz.bf16.f32": [(0x3F80FFFF, 0x3F80), (0x7F7FFFFF, 0x7F7F), (0x7F800001, 0x7FFF)],
     "rp.bf16.f32": [(0x3F800001, 0x3F81), (0xBF80FFFF, 0xBF80), (1, 1)],
@@ -53,6 +53,7 @@ CASES: dict[str, list[tuple[Any, int]]] = {
         (0x3FF0000010000001, 0x3F800001),
         (0x7FEFFFFFFFFFFFFF, F32_INF),
         (0x3690000000000000, 0),
+        (0xFFF0000000000001, 0xFFC00000),
     ],
     "rz.f32.f64": [(0x3FF000001FFFFFFF, 0x3F800000), (0x7FEFFFFFFFFFFFFF, 0x7F7FFFFF)],
     "rp.f32.f64": [(1, 1), (0xFFEFFFFFFFFFFFFF, 0xFF7FFFFF)],
@@ -91,7 +92,7 @@ CASES: dict[str, list[tuple[Any, int]]] = {
     # ties go away from zero; infinity and NaN are only cut
     "rna.tf32.f32": [(0x3F801000, 0x3F802000), (0x3F800FFF, 0x3F800000), (0x7F7FFFFF, F32_INF), (F32_NAN, 0x7FFFE000)],
     "rna.satfinite.tf32.f32": [(0x7F7FFFFF, 0x7F7FE000), (0xFF800000, 0xFF7FE000)],
-    "rn.tf32.f32": [(0x3F801000, 0x3F800000), (0x3F803000, 0x3F804000)],
+    "rn.tf32.f32": [(0x3F801000, 0x3F800000), (0x3F803000, 0x3F804000), (0xFF800001, 0x7FFFE000)],
     "rz.tf32.f32": [(0x3F801FFF, 0x3F800000)],
     # 448 is 0x7e, 2**-9 is 1, half of it a tie
     "rn.satfinite.e4m3x2.f32": [
@@ -146,7 +147,7 @@ def float_to_float(source: str, target: str, rounding: str, ftz: bool, extra: st
         if ftz and target != "f16":
             x = ieee.canonical(ieee.flush(x))
         x = convert.narrowed(x, target, rounding or "rn")
-        return _finish(ieee.canonical(x) if target == "f32" else x, target, extra)
+        return _finish(ieee.canonical(x) if target == "f32" and source != "f64" else x, target, extra)
 
     return semantics
 

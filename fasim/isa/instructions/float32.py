@@ -224,7 +224,7 @@ _PROPERTIES: dict[str, Callable[[Lanes], Lanes]] = {
     "infinite": lambda x: ieee.magnitude(x) == float("inf"),
     "number": lambda x: ~ieee.is_nan(x),
     "notanumber": ieee.is_nan,
-    "normal": lambda x: ieee.is_finite(x) & (ieee.magnitude(x) >= _least_normal(x)),
+    "normal": lambda x: ieee.is_finite(x) & ((ieee.magnitude(x) >= _least_normal(x)) | (x == 0.0)),  # zero counts as normal
     "subnormal": lambda x: (ieee.magnitude(x) < _least_normal(x)) & (x != 0.0),
 }
 _PROPERTY_CASES = {
@@ -232,7 +232,7 @@ _PROPERTY_CASES = {
     "infinite": [(0xFF800000, True), (NAN, False), (MAX, False)],
     "number": [(INF, True), (NAN, False)],
     "notanumber": [(0x7F800001, True), (INF, False)],
-    "normal": [(LEAST_NORMAL, True), (0x007FFFFF, False), (0, False), (INF, False)],
+    "normal": [(LEAST_NORMAL, True), (0x007FFFFF, False), (MINUS_ZERO, True), (INF, False)],
     "subnormal": [(TINY, True), (0x807FFFFF, True), (0, False), (LEAST_NORMAL, False), (NAN, False)],
 }
 for _name, _test in _PROPERTIES.items():

@@ -107,13 +107,13 @@ for _name, (_function, _sources, _cases) in _OPERATIONS.items():
 
 @op("neg.f64", "d:f64 = a:f64", doc=_DOC + "neg", cases=[(ONE, MINUS_ONE), (0, SIGN), (TINY, MINUS_TINY)])
 def neg(a: Lanes) -> Lanes:
-    return ieee.canonical(-a, -a)
+    return ieee.canonical(-a, a)  # a NaN keeps its sign
 
 
 @op("abs.f64", "d:f64 = a:f64", doc=_DOC + "abs", cases=[(MINUS_ONE, ONE), (SIGN, 0), (MINUS_TINY, TINY)])
 def absolute(a: Lanes) -> Lanes:
-    size = ieee.magnitude(a)
-    return ieee.canonical(size, size)
+    size = ieee.magnitude(a)  # but not of a NaN
+    return ieee.canonical(size, a)
 
 
 @op("min.f64", "d:f64 = a:f64, b:f64", doc=_DOC + "min", cases=[((ONE, TWO), ONE), ((0, SIGN), SIGN), ((SIGN, 0), SIGN), ((NAN, ONE), ONE)])

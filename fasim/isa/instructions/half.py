@@ -7,7 +7,7 @@ from typing import Any
 
 from fasim.isa.table import op
 from fasim.numerics import narrow
-from fasim.numerics.lanes import Lanes, cast
+from fasim.numerics.lanes import Lanes, cast, where
 from fasim.numerics.narrow import FORMATS, Format
 
 Semantics = Callable[..., Lanes]
@@ -26,13 +26,17 @@ def paired(function: Semantics) -> Semantics:
     return semantics
 
 
-def modified(function: Semantics, format_: Format, ftz: bool = False, sat: bool = False, relu: bool = False) -> Semantics:
-    """A semantics of one half with `.ftz`, `.sat` and `.relu`."""
+def modified(
+    function: Semantics, format_: Format, ftz: bool = False, sat: bool = False, relu: bool = False, tiny: Semantics | None = None
+) -> Semantics:
+    """A semantics of one half with `.ftz`, `.sat` and `.relu`; `tiny` tells which results `.ftz` makes zero, if not the subnormal ones."""
 
     def semantics(*operands: Lanes) -> Lanes:
-        result = function(*(narrow.flush_f16(x) for x in operands)) if ftz else function(*operands)
         if ftz:
-            result = narrow.flush_f16(result)
+            operands = tuple(narrow.flush_f16(x) for x in operands)
+        result = function(*operands)
+        if ftz:
+            result = where(tiny(*operands), result & 0x8000, result) if tiny else narrow.flush_f16(result)
         if sat:
             return narrow.saturate(result, format_)
         return narrow.relu(result, format_) if relu else result
@@ -92,8 +96,11 @@ _SAT: dict[str, Sequence[Any]] = {
 }
 _FTZ: dict[str, Sequence[Any]] = {
     "add": [((1, 0x8400), 0x8400), ((1, 0x3FF), 0), ((0x8001, 0x8000), 0x8000)],
-    "mul": [((0x8400, 0x3800), 0x8000)],
+    # 2**-14 (1 - 2**-11) is no subnormal, which would round it up, but is below 2**-14
+    "mul": [((0x8400, 0x3800), 0x8000), ((0x0400, 0x3BFF), 0)],
 }
+#: operations whose exact result can lie below 2**-14 and round up to it
+_TINY: dict[str, Semantics] = {"mul": narrow.product_underflows}
 _RELU: Sequence[Any] = [((0xBC00, 0x3C00, 0), 0), ((0xBC00, 0, 0), 0), ((0xFE00, 0, 0), 0x7FFF), ((0x4000, 0x4000, 0), 0x4400)]
 
 for _name, _function in _FUNCTIONS.items():
@@ -108,7 +115,7 @@ for _name, _function in _FUNCTIONS.items():
                 _cases = () if _mode else _FTZ.get(_name, ())
             elif _mode:
                 _cases = _RELU if _mode == ".relu" else _SAT.get(_name, ())
-            _semantics = modified(_of(_function, narrow.F16), narrow.F16, bool(_ftz), _mode == ".sat", _mode == ".relu")
+            _semantics = modified(_of(_function, narrow.F16), narrow.F16, bool(_ftz), _mode == ".sat", _mode == ".relu", _TINY.get(_name))
             declare(_names, _semantics, _arity, _doc, _cases, 80 if _mode == ".relu" else 53)
     for _mode in ("", ".relu") if _name == "fma" else ("",):
         _names = [f"{_name}.rn{_mode}.bf16"] + ([f"{_name}.bf16"] if _name != "fma" else [])

@@ -1,0 +1,1 @@
+"""Benchmarks: `python bench/table.py` prints one table with targets, `python -m pytest bench` records with pytest-benchmark."""
