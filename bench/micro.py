@@ -77,23 +77,74 @@ MEMORY = (
     Micro("cp.async.cg 16 B", "cp.async.cg.shared.global [%1], [%0], 16; cp.async.commit_group; cp.async.wait_group 0;", 16),
 )
 
-_F32, _F16 = "{%f0, %f1, %f2, %f3}", "{p, q}"
-_SOURCES = "{a, b, c, d}, {x, y}"
 
+@dataclass(frozen=True)
+class Mma:
+    """An mma.sync on random fragments, the same ones over and over.
 
-def _mma(name: str, accumulators: int) -> Micro:
-    kinds, sources = name.rsplit(".", 4)[1:], "{a, b, c, d}, {x, y}"
-    del kinds
-    dest = "{p, q, r, s}" if accumulators == 4 else "{p, q}"
-    registers = ".reg .b32 p, q, r, s; " if accumulators == 2 else ".reg .f32 p, q, r, s; "
-    return Micro(name, f"{registers}mma.sync.aligned.{name} {dest}, {sources}, {dest};")
+    shape: as in the mnemonic. dtype: of A and B. accumulator: of C and D. registers: 32-bit registers of A, of B, of D.
+    """
+
+    shape: str
+    dtype: str
+    accumulator: str
+    registers: tuple[int, int, int]
+
+    @property
+    def name(self) -> str:
+        """As PTX spells it, shortened."""
+        return f"mma.{self.shape} {self.dtype}->{self.accumulator}"
+
+    @property
+    def entry(self) -> str:
+        """Name of the kernel."""
+        return f"mma_{self.shape}_{self.dtype}_{self.accumulator}"
+
+    @property
+    def source(self) -> str:
+        """CUDA source of the kernel."""
+        a, b, d = self.registers
+        c_type, letter = ("float", "f") if self.accumulator == "f32" else ("unsigned", "r")
+        slots = iter(range(d + a + b + d))
+        lists = ["{" + ", ".join(f"%{next(slots)}" for _ in range(count)) + "}" for count in (d, a, b, d)]
+        outputs = ", ".join(f'"={letter}"(out[{i}])' for i in range(d))
+        inputs = ", ".join([f'"r"(in[{i}])' for i in range(a + b)] + [f'"{letter}"(c[{i}])' for i in range(d)])
+        operation = f"mma.sync.aligned.{self.shape}.row.col.{self.accumulator}.{self.dtype}.{self.dtype}.{self.accumulator}"
+        return f"""
+extern "C" __global__ void {self.entry}(const unsigned *fragments, {c_type} *result, int rounds) {{
+    const int lane = threadIdx.x % 32;
+    unsigned in[{a + b}];
+    {c_type} c[{d}], out[{d}];
+    for (int i = 0; i < {a + b}; i++) in[i] = fragments[{a + b} * lane + i];
+    for (int i = 0; i < {d}; i++) c[i] = result[{d} * lane + i];
+    for (int i = 0; i < rounds; i++) {{
+        #pragma unroll
+        for (int j = 0; j < {UNROLL}; j++) asm volatile("{operation} {", ".join(lists)};" : {outputs} : {inputs});
+    }}
+    for (int i = 0; i < {d}; i++) result[{d} * lane + i] = out[i];
+}}
+"""
+
+    def arguments(self, rounds: int) -> list[object]:
+        """Fragments of normal numbers in the format of A and B, accumulators, and the number of rounds."""
+        rng = np.random.default_rng(0)
+        a, b, d = self.registers
+        single = rng.standard_normal((32 * (a + b), 2), dtype=np.float32)
+        if self.dtype == "f16":
+            fragments = single.astype(np.float16).view(np.uint32)
+        elif self.dtype == "bf16":
+            fragments = (single.view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
+        else:
+            fragments = single[:, 0].view(np.uint32) & np.uint32(0xFFFFE000)
+        sums = rng.standard_normal(32 * d * (1 if self.accumulator == "f32" else 2), dtype=np.float32)
+        return [fragments.reshape(-1).copy(), sums if self.accumulator == "f32" else sums.astype(np.float16), rounds]
 
 
 MMA = (
-    _mma("m16n8k16.row.col.f32.f16.f16.f32", 4),
-    _mma("m16n8k16.row.col.f32.bf16.bf16.f32", 4),
-    _mma("m16n8k8.row.col.f32.tf32.tf32.f32", 4),
-    _mma("m16n8k16.row.col.f16.f16.f16.f16", 2),
+    Mma("m16n8k16", "f16", "f32", (4, 2, 4)),
+    Mma("m16n8k16", "bf16", "f32", (4, 2, 4)),
+    Mma("m16n8k8", "tf32", "f32", (4, 2, 4)),
+    Mma("m16n8k16", "f16", "f16", (4, 2, 2)),
 )
 
 ALU = """
@@ -113,13 +164,20 @@ extern "C" __global__ void alu(float *out, int rounds) {
 
 
 @cache
-def kernel(micro: Micro) -> fasim.Kernel:
-    """The compiled kernel of a piece of PTX."""
-    return fasim.compile(micro.source).kernel(micro.entry)
+def kernel(source: str, entry: str) -> fasim.Kernel:
+    """The compiled kernel of a source."""
+    return fasim.compile(source).kernel(entry)
 
 
-def seconds_each(micro: Micro, rounds: int) -> float:
-    """Seconds that one execution of the piece takes on one core."""
-    buffer = np.zeros(BUFFER_BYTES, np.uint8)
-    result = kernel(micro).launch(1, THREADS, [buffer, rounds], workers=1)
+def seconds_each(micro: Micro | Mma, rounds: int) -> float:
+    """Seconds that one execution of the instruction takes a warp on one core."""
+    arguments = micro.arguments(rounds) if isinstance(micro, Mma) else [np.zeros(BUFFER_BYTES, np.uint8), rounds]
+    result = kernel(micro.source, micro.entry).launch(1, THREADS, arguments, workers=1)
     return result.seconds / (rounds * UNROLL * THREADS // 32)
+
+
+def alu_rate(rounds: int, workers: int) -> float:
+    """Warp instructions a second and core on f32 and integer arithmetic."""
+    out = np.zeros(1024, np.float32)
+    result = kernel(ALU, "alu").launch(4, 256, [out, rounds], workers=workers)
+    return result.warp_instructions / result.seconds / workers

@@ -27,10 +27,10 @@ from fasim.sm.machines import Machine
 from fasim.sm.services import Services
 from fasim.sm.state import CtaState, LaunchShape, Shared
 
-#: warp instructions of a CTA's turn, where CTAs take turns
-TURN_INSTRUCTIONS = 200_000
-#: the slice with which a worker begins, and the longest that one should take
-FIRST_SLICE_INSTRUCTIONS = 100_000
+#: warp instructions of a CTA's turn, where CTAs take turns, and the slice with which a worker begins: a multiple of many numbers, so that a
+#: loop which comes round to the same state is soon caught at the same place
+TURN_INSTRUCTIONS = FIRST_SLICE_INSTRUCTIONS = 2**10 * 315
+#: the longest that a slice should take
 SLICE_SECONDS = 0.1
 #: fruitless rounds before the states of the CTAs are compared with earlier ones
 PATIENCE_ROUNDS = 8
@@ -261,7 +261,7 @@ class _Pace:
         """The slice has ended, `used_up` if it ran out of instructions."""
         seconds = time.perf_counter() - self.started
         if seconds > SLICE_SECONDS:
-            self.budget = max(self.budget // 2, 1000)
+            self.budget = max(self.budget // 2, 1260)
         elif used_up and seconds < SLICE_SECONDS / 4:
             self.budget = min(2 * self.budget, self.most)
 

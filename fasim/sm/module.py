@@ -8,7 +8,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ class LaunchResult:
     """What a launch did.
 
     counts: by instruction, in program order. warp_instructions: their sum. shared_instructions: those that access shared memory.
-    seconds: time in the machine. ordered: whether CTAs ran one after the other because they communicate. output: what printf wrote.
+    seconds: time in the machine. ordered: whether CTAs ran one after the other because they (may) communicate; like the time, it can
+    differ between runs. output: what printf wrote.
     """
 
     kernel: str
@@ -59,8 +60,6 @@ class LaunchResult:
     ordered: bool
     workers: int
     output: str = ""
-    shared_accesses: list[Any] = field(default_factory=list)
-    hazards: list[Any] = field(default_factory=list)
 
     def by_mnemonic(self) -> dict[str, int]:
         """Executions by PTX mnemonic, most frequent first."""
@@ -340,7 +339,7 @@ def _to_stdout(text: str) -> None:
 
 
 def _triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
-    sizes = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    sizes = tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) for s in sizes):
         raise LaunchError(f"{what} takes one to three whole numbers, got {value!r}")
     x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]

@@ -83,8 +83,11 @@ def _operand_text(type_: str, number: int, exhaustive: bool) -> list[str]:
     return [*lines, f"mov.b64 {register}, %z;" if bits == 64 else f"cvt.u{bits}.u64 {register}, %z;"]
 
 
-def kernel(row: Row, name: str, exhaustive: bool) -> str:
-    """A kernel for CTAs of 256 threads, one for each 2**16 samples; its parameter is the array of sums."""
+def kernel(row: Row, name: str, exhaustive: bool, store: bool = False) -> str:
+    """A kernel for CTAs of 256 threads, one for each 2**16 samples.
+
+    Its parameters are an array and the first block of samples; the array takes the sum of each block, with `store` every result.
+    """
     (dest,) = row.dests
     bits = inputs.WIDTH[dest.type_]
     widened = {64: "mov.b64 %y, %d0;", 32: "mov.b32 %w, %d0; cvt.u64.u32 %y, %w;"}.get(bits, f"cvt.u64.u{bits} %y, %d0;")
@@ -94,23 +97,25 @@ def kernel(row: Row, name: str, exhaustive: bool) -> str:
         ".reg .pred %odd, %fourth, %more;",
         *(f".reg .{register_type(a.type_)} %s{i};" for i, a in enumerate(row.sources)),
         f".reg .{register_type(dest.type_)} %d0;",
-        "ld.param.u64 %out, [sums]; cvta.to.global.u64 %out, %out;",
-        "mov.u32 %block, %ctaid.x; mul.wide.u32 %slot, %block, 8; add.u64 %out, %out, %slot;",
+        "ld.param.u64 %out, [out]; cvta.to.global.u64 %out, %out; ld.param.u32 %i, [first];",
+        "mov.u32 %block, %ctaid.x; mul.wide.u32 %slot, %block, 8; add.u64 %out, %out, %slot; add.u32 %block, %block, %i;",
         "mul.wide.u32 %n, %block, 65536; mov.u32 %w, %tid.x; cvt.u64.u32 %t, %w; add.u64 %n, %n, %t;",
+        *(["mul.wide.u32 %t, %w, 8; add.u64 %out, %out, %t;"] if store else []),
         "mov.u64 %sum, 0; mov.u32 %i, 0;",
         "again:",
         "and.b64 %t, %n, 1; setp.ne.u64 %odd, %t, 0; and.b64 %t, %n, 3; setp.eq.u64 %fourth, %t, 3;",
         *(line for i, a in enumerate(row.sources) for line in _operand_text(a.type_, i, exhaustive)),
         *statement(Variant(row)),
         widened,
+        *(["st.global.b64 [%out], %y; add.u64 %out, %out, 2048;"] if store else []),
         f"mad.lo.u64 %z, %n, {GOLDEN:#x}, %y; mul.lo.u64 %z, %z, {FIRST:#x};",
         f"shr.u64 %t, %z, 31; xor.b64 %z, %z, %t; mul.lo.u64 %z, %z, {SECOND:#x};",
         "add.u64 %sum, %sum, %z; add.u64 %n, %n, 256; add.u32 %i, %i, 1;",
         "setp.lt.u32 %more, %i, 256; @%more bra again;",
-        "red.global.add.u64 [%out], %sum;",
+        *([] if store else ["red.global.add.u64 [%out], %sum;"]),
         "ret;",
     ]
-    return f".visible .entry {name}(.param .u64 sums)\n{{\n    " + "\n    ".join(body) + "\n}\n"
+    return f".visible .entry {name}(.param .u64 out, .param .u32 first)\n{{\n    " + "\n    ".join(body) + "\n}\n"
 
 
 # --- the simulator -------------------------------------------------------------------------------------------------------------

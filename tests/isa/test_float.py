@@ -87,7 +87,7 @@ def test_properties(type_, backend):
         "infinite": ("infinite",),
         "number": ("zero", "subnormal", "normal", "infinite"),
         "notanumber": ("notanumber",),
-        "normal": ("normal",),
+        "normal": ("zero", "normal"),  # as the PTX ISA says
         "subnormal": ("subnormal",),
     }
     padded = patterns + [0] * (32 - len(patterns))

@@ -58,7 +58,7 @@ def field(type_):
     n = int(type_[1:])
 
     def bfe(a, b, c):
-        position, length = b & 0xFF, c & 0xFF
+        position, length = (b & 0xFF, c & 0xFF) if n == 32 else (min(b, n), min(c, n))
         if type_[0] == "u" or length == 0:
             sign = 0
         else:
@@ -70,7 +70,7 @@ def field(type_):
 
 def insert(n):
     def bfi(a, b, c, d):
-        position, length = c & 0xFF, d & 0xFF
+        position, length = (c & 0xFF, d & 0xFF) if n == 32 else (min(c, n), min(d, n))
         for i in range(length):
             if position + i < n:
                 b = b & ~(1 << (position + i)) | (a >> i & 1) << (position + i)
@@ -95,6 +95,8 @@ def find(type_, shift_amount):
 
 def fns(mask, base, offset):
     offset = signed(offset, 32)
+    if offset == -(2**31):  # the machine code's answer
+        return 0
     if offset == 0:
         return base if base < 32 and mask >> base & 1 else -1
     position, count, step = base, abs(offset) - 1, 1 if offset > 0 else -1

@@ -1,6 +1,6 @@
 """Warp-level matrix multiply-accumulate: `mma.sync`.
 
-Not declared: m8n8k4 of f16, which targets since sm_80 emulate with other instructions, and the fp8 and block-scaled forms.
+Not declared: the fp8 and block-scaled forms.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from fasim.numerics.lanes import Lanes
 from fasim.numerics.mma import matrix_multiply, pack_f16, unpack_f16
 from fasim.numerics.mma_f64 import f64_multiply
 from fasim.numerics.mma_integer import bit_multiply, integer_multiply
+from fasim.numerics.mma_quads import quad_fragment, quad_multiply
 
 Registers = tuple[Lanes, ...]
 DOC = "warp-level-matrix-instructions-mma"
+ONES = 0x3C003C00  # two f16
 
 
 def registers(elements: int, type_: str) -> str:
@@ -97,6 +99,25 @@ def _f64(shape: str, min_arch: int) -> None:
     _declare(names, shape, ("f64", "f64", "f64"), min_arch, mma, (one, one, one, result))
 
 
+def _quads(a_layout: str, b_layout: str, d_type: str, c_type: str) -> None:
+    def mma(a: Registers, b: Registers, c: Registers, arch: int) -> list[Lanes]:
+        of_c = unpack_f16(c) if c_type == "f16" else list(c)
+        d = quad_multiply((a_layout, b_layout), (d_type, c_type), unpack_f16(a), unpack_f16(b), of_c, arch)
+        return pack_f16(d) if d_type == "f16" else d
+
+    counts = [quad_fragment(x, form).shape[1] for x, form in (("d", d_type), ("a", a_layout), ("b", b_layout), ("c", c_type))]
+    d, a, b, c = (registers(count, type_) for count, type_ in zip(counts, (d_type, "f16", "f16", c_type)))
+    name = f"mma.sync.aligned.m8n8k4.{a_layout}.{b_layout}.{d_type}.f16.f16.{c_type}"
+    text = f"d:{d} = a:{a}, b:{b}, c:{c}, arch:imm"
+    of_d, of_c = ({"f32": (number, 8), "f16": (pair, 4)}[t] for t, number, pair in ((d_type, 0x40A00000, 0x45004500), (c_type, 0x3F800000, ONES)))
+    cases = [(((ONES,) * 2, (ONES,) * 2, (of_c[0],) * of_c[1], target), (of_d[0],) * of_d[1]) for target in (80, 90)]
+    op(name, text, doc=DOC, kind="collective", min_arch=70, cases=cases, member_mask=None)(mma)
+
+
+for _a in ("row", "col"):
+    for _b in ("row", "col"):
+        for _d, _c in (("f32", "f32"), ("f32", "f16"), ("f16", "f16")):
+            _quads(_a, _b, _d, _c)
 for _accumulator in ("f32", "f16"):
     _float("m16n8k16", "f16", _accumulator, 80)
     _float("m16n8k8", "f16", _accumulator, 75)

@@ -1,0 +1,34 @@
+"""The targets: what a figure must be, and where the number comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit on one figure. at_least: the figure must not be below it; else not above."""
+
+    limit: float
+    unit: str
+    source: str
+    at_least: bool = False
+
+    def met(self, value: float) -> bool:
+        """Whether a measured value keeps to the limit."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+_SPEED = "part 1, point 4 (2 cores, warm)"
+#: by the name of the figure
+TARGETS = {
+    "v2.1 N=256 one head, machine": Target(0.01, "s", _SPEED),
+    "v2.1 N=256 one head, whole process": Target(1.5, "s", _SPEED),
+    "v2.1 N=1024 one head, machine": Target(0.1, "s", _SPEED),
+    "v2.1 B=4 H=8 N=1024, machine": Target(3.0, "s", _SPEED),
+    "v2.1 B=4 H=8 N=8192, machine": Target(240.0, "s", _SPEED),
+    "v2.1 B=4 H=8 N=8192, peak memory": Target(2.0, "GB", "part 1, point 5"),
+    "f32 and integer arithmetic, a core": Target(100.0, "M warp instr/s", _SPEED, at_least=True),
+    "mma.m16n8k16 f16->f32": Target(0.7, "us", _SPEED),
+    "first start, empty cache": Target(60.0, "s", _SPEED),
+}
