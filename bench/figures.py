@@ -41,7 +41,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """"met" if the median keeps to the target, "best only" if just the best does, "missed", or nothing without a target."""
+        """ "met" if the median keeps to the target, "best only" if just the best does, "missed", or nothing without a target."""
         if self.target is None or not self.values:
             return ""
         if self.target.met(self.median):

@@ -109,7 +109,7 @@ CONTEXT_WORDS = C_INSTRUCTIONS // 8 + 1
 
 # --- a warp: 8 x int64 ---------------------------------------------------------------------------------------------------------
 WARP_BYTES = 64
-W_LIVE, W_SPLITS, W_CURRENT, W_FAIR, W_QUEUE_COUNT, W_TURN = (8 * i for i in range(6))
+W_LIVE, W_SPLITS, W_FAIR, W_TURN, W_PATIENCE = (8 * i for i in range(5))
 
 # --- a split (lanes of a warp at one pc): 8 x int64, 33 a warp -------------------------------------------------------------------
 SPLIT_BYTES, SPLITS_PER_WARP = 64, 33

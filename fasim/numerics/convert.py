@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fasim.numerics import ieee, narrow
-from fasim.numerics.lanes import Lanes, bits, cast, ceil, const, floor, rint, trunc, where, width
+from fasim.numerics.lanes import Lanes, bits, cast, ceil, floor, rint, trunc, where, width
 
 INTEGRAL = {"rni": rint, "rzi": trunc, "rmi": floor, "rpi": ceil}
 FLOAT_TYPES = ("f16", "bf16", "f32", "f64")

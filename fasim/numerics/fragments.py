@@ -5,7 +5,7 @@ A starts at (g + 8 * (j % 2), w*t + 4*w * (j / 2)), or (g, w*t + 4*w*j) when A h
 elements continue along k. Element i of C and D is at (g + 8 * (i / 2), 2*t + i % 2).
 
 wmma fragments, which PTX leaves open, are those that ptxas uses since sm_80: the blocks of 16 x 8 that one mma of the same k computes,
-one after the other. m8n32 is computed as the transposed m32n8.
+one after the other. m8n32 is computed as the transposed m32n8; the shapes m8n8 are those of mma.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ WMMA_SHAPES: dict[str, tuple[str, ...]] = {
     "tf32": ("m16n16k8",),
     "s8": ("m16n16k16", "m32n8k16", "m8n32k16"),
     "u8": ("m16n16k16", "m32n8k16", "m8n32k16"),
+    "s4": ("m8n8k32",),
+    "u4": ("m8n8k32",),
+    "b1": ("m8n8k128",),
+    "f64": ("m8n8k4",),
 }
 
 
@@ -98,6 +102,8 @@ WMMA_F16_REGISTERS = 8
 def wmma_blocks(shape: str) -> tuple[str, bool, list[tuple[int, int]]]:
     """How a wmma is made of mma: the mma shape, whether A and B trade places, and the (row block, column block) of each mma in order."""
     m, n, k = sizes(shape)
+    if m == n == 8:
+        return shape, False, [(0, 0)]
     swapped = m == 8
     rows, columns = (n, m) if swapped else (m, n)
     return f"m16n8k{k}", swapped, [(i, j) for i in range(rows // 16) for j in range(columns // 8)]

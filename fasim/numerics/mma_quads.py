@@ -20,7 +20,8 @@ from fasim.numerics.fragments import LANES, Elements
 from fasim.numerics.lanes import Lanes, const, fma, permute, where
 
 SIZE, DEPTH, PAIRS = 8, 4, 4
-LEAST_ARCH = 80
+#: targets for which ptxas calls its functions
+ARCHS = (80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
 
 Place = tuple[tuple[int, int], ...]  # for each lane the lane and the element that it reads
 
@@ -98,10 +99,10 @@ def quad_multiply(
     """The elements of D as f32 values, from those of A, B and C.
 
     layouts: of A and of B. types: of D and of C; an f16 D is to be rounded by the caller.
-    Raises: NotModelled for targets before sm_80, whose tensor cores compute it in their own way.
+    Raises: NotModelled for other targets; before sm_80 tensor cores compute it in their own way.
     """
-    if arch < LEAST_ARCH:
-        raise NotModelled(f"mma.m8n8k4 of f16 on sm_{arch} is not modelled; known: sm_{LEAST_ARCH} and later")
+    if arch not in ARCHS:
+        raise NotModelled(f"mma.m8n8k4 of f16 on sm_{arch} is not modelled; known: {', '.join(f'sm_{a}' for a in ARCHS)}")
     d_type, c_type = types
     left, right, of_c = Spread(a), Spread(b), Spread(c)
     held = _holders("c", c_type)

@@ -71,6 +71,87 @@ def first_bit(x: int) -> int:
     return (x & -x).bit_length() - 1 if x else 64
 
 
+# --- all lanes of a warp at once: `words` are 32 x i64, `row` is a register row, bit i of `mask` says whether lane i takes part -----
+LANES = range(32)
+
+
+def _taking_part(mask: int) -> list[int]:
+    return [lane for lane in LANES if mask >> lane & 1]
+
+
+def lanes_add(target: int, words: int, value: int) -> None:
+    """target[lane] = words[lane] + value modulo 2**64."""
+    for lane in LANES:
+        poke_i64(target + 8 * lane, peek_i64(words + 8 * lane) + value)
+
+
+def lanes_add_u32(target: int, row: int, value: int) -> None:
+    """target[lane] = (row[lane] + value) modulo 2**32; the row is 32 x u32, the target 32 x i64."""
+    for lane in LANES:
+        poke_i64(target + 8 * lane, (peek_u32(row + 4 * lane) + value) & 0xFFFFFFFF)
+
+
+def lanes_min(words: int, mask: int) -> int:
+    """The lowest word; there is at least one lane in the mask."""
+    return min(peek_i64(words + 8 * lane) for lane in _taking_part(mask))
+
+
+def lanes_max(words: int, mask: int) -> int:
+    """The highest word; there is at least one lane in the mask."""
+    return max(peek_i64(words + 8 * lane) for lane in _taking_part(mask))
+
+
+def lanes_or(words: int, mask: int) -> int:
+    """The bits that are set in any word."""
+    result = 0
+    for lane in _taking_part(mask):
+        result |= peek_i64(words + 8 * lane)
+    return result
+
+
+def lanes_equal(words: int, value: int) -> int:
+    """The lanes whose word has that value, as a mask of all 32."""
+    return sum(1 << lane for lane in LANES if peek_i64(words + 8 * lane) == value)
+
+
+def lanes_step(words: int, mask: int, step: int) -> bool:
+    """Whether all words fit words[lane] = start + step * lane."""
+    return len({peek_i64(words + 8 * lane) - step * lane for lane in _taking_part(mask)}) <= 1
+
+
+def _make_lanes(name: str) -> tuple[Callable[[int, int, int], None], ...]:
+    """Memory of word type `name` to and from a row: 32 x u32, or 32 x i64 for i64."""
+    peek, poke = {"u8": (peek_u8, poke_u8), "u16": (peek_u16, poke_u16), "u32": (peek_u32, poke_u32), "i64": (peek_i64, poke_i64)}[name]
+    bits, wide = WORDS[name][1], name == "i64"
+    peek_row, poke_row, pitch = (peek_i64, poke_i64, 8) if wide else (peek_u32, poke_u32, 4)
+
+    def load(row: int, at: int, mask: int) -> None:
+        for lane in _taking_part(mask):
+            poke_row(row + pitch * lane, peek(at + bits // 8 * lane))
+
+    def store(row: int, at: int, mask: int) -> None:
+        for lane in _taking_part(mask):
+            poke(at + bits // 8 * lane, peek_row(row + pitch * lane))
+
+    def gather(row: int, words: int, mask: int) -> None:
+        for lane in _taking_part(mask):
+            poke_row(row + pitch * lane, peek(peek_i64(words + 8 * lane)))
+
+    def scatter(row: int, words: int, mask: int) -> None:
+        for lane in _taking_part(mask):
+            poke(peek_i64(words + 8 * lane), peek_row(row + pitch * lane))
+
+    return load, store, gather, scatter
+
+
+# lanes_load, lanes_store: lane i's word is at `at` + i words. lanes_gather, lanes_scatter: it is at words[i], a multiple of its size;
+# where lanes share an address, the highest wins.
+lanes_load_u8, lanes_store_u8, lanes_gather_u8, _ = _make_lanes("u8")
+lanes_load_u16, lanes_store_u16, lanes_gather_u16, _ = _make_lanes("u16")
+lanes_load_u32, lanes_store_u32, lanes_gather_u32, lanes_scatter_u32 = _make_lanes("u32")
+lanes_load_i64, lanes_store_i64, lanes_gather_i64, lanes_scatter_i64 = _make_lanes("i64")
+
+
 def call_handler(handler: int, registers: int, operands: int, mask: int) -> None:
     """Run a handler: an address of compiled code, or an index into REFERENCE_HANDLERS on the reference machine."""
     REFERENCE_HANDLERS[handler](registers, operands, mask)

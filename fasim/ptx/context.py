@@ -188,8 +188,8 @@ class Context:
         return place
 
     def unsupported(self, ins: Instruction, why: str = "") -> FasimError:
-        """The error for an instruction that has no row."""
-        near = nearest(ins.mnemonic)
+        """The error for an instruction that has no row, or for `why` another one cannot be executed."""
+        near = [] if why else nearest(ins.mnemonic)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
         return UnsupportedInstruction(f"{self.place_of(ins)}: {ins.text!r}: {why or 'fasim does not model ' + ins.mnemonic}{hint}")
 

@@ -13,7 +13,7 @@ from fasim.ptx.ir import Block, FrameRef, LoweredFunction, Op, PoolItem, Ref, Re
 from fasim.ptx.tree import Variable
 from fasim.toolchain.names import plain_name
 
-#: local memory of a thread where functions call each other: frames of a recursion have to fit
+#: local memory of a thread for the frames of a recursion, besides those of the longest chain of calls
 STACK_BYTES = 16384
 
 
@@ -104,7 +104,7 @@ class Emitter:
         if isinstance(item, Ref):
             return [self.row(item.reg) | int(item.negated)]
         if isinstance(item, FrameRef):
-            return [self.frames[item.function]]
+            return [self.frames[item.function] if item.function else max(size for name, size in self.frames.items() if name != self.context.kernel.name)]
         if isinstance(item, RegionRef):
             if not self._saves_rows(item.caller, item.callee):
                 return [0] * 6
@@ -149,7 +149,6 @@ class Emitter:
         _mark_runs(code, {self.pcs[key] for key in self.pcs})
         kernel = context.kernel
         has_calls = len(self.functions) > 1
-        frame = self.frames[kernel.name]
         parameters = self._parameters()
         saved = [4 * s.get(32, 0) + 8 * s.get(64, 0) + 4 * s.get(1, 0) for name, s in self.used.items() if self._saves_rows(name, name)]
         maximum, required = kernel.directive("maxntid"), kernel.directive("reqntid")
@@ -167,7 +166,7 @@ class Emitter:
             parameters=parameters,
             param_bytes=max((p.offset + p.size_bytes for p in parameters), default=0),
             static_smem_bytes=context.static_smem_bytes,
-            local_bytes=frame + STACK_BYTES if has_calls else frame,
+            local_bytes=self._stack_bytes(),
             variables=list(context.variables.values()),
             source=source,
             functions=self._function_table(),
@@ -181,6 +180,26 @@ class Emitter:
             required_block=(int(needed[0]), int(needed[1]), int(needed[2])) if needed else None,
             shared_symbols=dict(context.shared),
         )
+
+    def _stack_bytes(self) -> int:
+        """Local memory of a thread: the frames of the longest chain of calls, and room for a recursion if there is one."""
+        depth: dict[str, int] = {}
+        entered: set[str] = set()
+        recursion = False
+
+        def visit(name: str) -> int:
+            nonlocal recursion
+            if name in entered:
+                recursion = True
+                return 0
+            if name not in depth:
+                entered.add(name)
+                depth[name] = self.frames[name] + max((visit(callee) for callee in self.calls[name] if callee in self.frames), default=0)
+                entered.discard(name)
+            return depth[name]
+
+        longest = visit(self.context.kernel.name)
+        return longest + STACK_BYTES if recursion else longest
 
     def _function_table(self) -> list[int]:
         """Entry pc by function number, -1 for functions without a body here."""

@@ -51,7 +51,7 @@ class RegionRef:
 
 @dataclass(frozen=True, slots=True)
 class FrameRef:
-    """The frame size of a function, in bytes, known once it is lowered."""
+    """The frame size of a function, in bytes, known once it is lowered; of the largest that a call can reach for ""."""
 
     function: str
 

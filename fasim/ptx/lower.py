@@ -39,11 +39,12 @@ def lower(module: Module, entry: str, arch: int) -> Program:
     """
     kernel = module.functions[entry]
     context = Context(module, kernel, arch)
-    functions = _reachable(module, kernel)
+    taken = _taken_addresses(module)
+    functions = _reachable(module, kernel, taken)
     context.place_variables()
     context.place_shared(_shared_variables(module, functions))
     lowered = [_lower_function(context, function) for function in functions]
-    return Emitter(context, lowered, calls={f.name: _callees(module, f) for f in functions}).program()
+    return Emitter(context, lowered, calls={f.name: _callees(module, f, taken) for f in functions}).program()
 
 
 def _symbols(operands: tuple[Operand, ...]) -> Iterator[Symbol]:
@@ -72,8 +73,20 @@ def _functions_in_data(module: Module) -> set[str]:
     return names
 
 
-def _callees(module: Module, function: Function) -> set[str]:
-    """Functions that a function calls or takes the address of; an indirect call may reach all of the latter."""
+def _taken_addresses(module: Module) -> set[str]:
+    """All functions that a pointer may lead to: those in data, and those that any function of the module names other than to call them."""
+    names = _functions_in_data(module)
+    for function in module.functions.values():
+        for ins in function.instructions:
+            operands = ins.operands
+            if ins.opcode == "call" and isinstance(operands[0], Call):
+                operands = (*operands[0].returns, *operands[0].arguments)
+            names |= {module.aliases.get(symbol.name, symbol.name) for symbol in _symbols(operands)}
+    return {name for name in names if name in module.functions and module.functions[name].body is not None}
+
+
+def _callees(module: Module, function: Function, taken: set[str]) -> set[str]:
+    """Functions that a function calls or takes the address of; an indirect call may reach all whose address is `taken`."""
     names, indirect = set(), False
     for ins in function.instructions:
         for symbol in _symbols(ins.operands):
@@ -83,11 +96,11 @@ def _callees(module: Module, function: Function) -> set[str]:
         if ins.opcode == "call" and isinstance(ins.operands[0], Call) and not isinstance(ins.operands[0].target, Symbol):
             indirect = True
     if indirect:
-        names |= {n for n in _functions_in_data(module) if module.functions[n].body is not None}
+        names |= taken
     return names
 
 
-def _reachable(module: Module, kernel: Function) -> list[Function]:
+def _reachable(module: Module, kernel: Function, taken: set[str]) -> list[Function]:
     """The kernel and all it may call, callees before callers, so that lanes in a function run before those that have returned."""
     order: list[Function] = []
     seen: set[str] = set()
@@ -95,7 +108,7 @@ def _reachable(module: Module, kernel: Function) -> list[Function]:
 
     def enter(function: Function) -> None:
         seen.add(function.name)
-        stack.append((function, iter(sorted(_callees(module, function)))))
+        stack.append((function, iter(sorted(_callees(module, function, taken)))))
 
     enter(kernel)
     while stack:

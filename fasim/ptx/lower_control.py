@@ -102,7 +102,7 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
         target, address = "", f.source(ins, call.target, "u64").reg
     if prototype is None:
         raise f.context.malformed(ins, "an indirect call needs a .callprototype or .calltargets")
-    formals_out, formals_in, _ = formal_layout(prototype)
+    formals_out, formals_in, formal_bytes = formal_layout(prototype)
     if len(formals_in) != len(call.arguments) or len(formals_out) != len(call.returns):
         raise f.context.malformed(ins, f"the function takes {len(formals_in)} arguments and returns {len(formals_out)} values")
     arguments: list[PoolItem] = [len(formals_in)]
@@ -123,6 +123,8 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
             Ref(f.frame_row()),
             FrameRef(f.function.name),
             RegionRef(f.function.name, target),
+            FrameRef(target),
+            formal_bytes,
             *arguments,
             *returned,
         ],

@@ -381,6 +381,10 @@ class FunctionLowerer:
             raise self.context.unsupported(ins)
         if found.row.min_arch > self.context.arch:
             raise self.context.unsupported(ins, f"{ins.mnemonic} needs sm_{found.row.min_arch}, the target is sm_{self.context.arch}")
+        known = found.row.attributes.get("archs")
+        if known is not None and self.context.arch not in known:
+            targets = ", ".join(f"sm_{arch}" for arch in known)
+            raise self.context.unsupported(ins, f"its arithmetic on sm_{self.context.arch} is not modelled; known: {targets}")
         return found
 
 

@@ -32,11 +32,20 @@ def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     vector, address = (operands[0], operands[1]) if loads else (operands[1], operands[0])
     elements = wmma_fragment_elements(attributes["shape"], attributes["operand"], attributes["type"])
     by_row = attributes["layout"] == "row"
-    size = ELEMENT_BITS[attributes["element"]] // 8
+    bits = ELEMENT_BITS[attributes["element"]]
+    wide = attributes["element"] == "f64"
+    bank, type_, held = (64, "u64", 8) if wide else (32, "u32", 4)
     stride = f.source(ins, operands[2], "u32").reg if len(operands) == 3 else f.context.constant(32, _tight_stride(elements, by_row))
     registers = f.parts(ins, arg, vector)
     per_register = elements.shape[1] // len(registers)
-    base = memory_operands(f, ins, address, space_of(found), size, 1, False, not loads)
+    base = memory_operands(f, ins, address, space_of(found), max(bits // 8, 1), 1, False, not loads)
+    if loads:
+        # the first load must not change what the address of the next is made from
+        written = {f.dest(ins, part, type_, []).reg for part in registers}
+        if stride in written:
+            stride = _copy(f, stride)
+        if isinstance(base[4], Ref) and base[4].reg in written:
+            base[4] = Ref(_copy(f, base[4].reg))
     source, guard = f.context.source(ins), f.guard(ins)
     first = True
 
@@ -51,24 +60,30 @@ def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
         # neighbours in memory move together
         together = per_register if _contiguous(mine, by_row) else 1
         pieces: list[VReg] = []
-        target = f.dest(ins, part, "u32", []).reg if loads else f.source(ins, part, "u32").reg
+        target = f.dest(ins, part, type_, []).reg if loads else f.source(ins, part, type_).reg
         if not loads:
-            pieces = [target] if together == per_register else [f.temporary(32) for _ in range(per_register)]
+            pieces = [target] if together == per_register else [f.temporary(bank) for _ in range(per_register)]
             if together != per_register:
                 name = f"mov.b32:unpack{per_register}"
                 emit(Op(m.LANES, [*(Ref(p, False, True) for p in pieces), Ref(target)], handler=HandlerUse(name)))
         for j in range(0, per_register, together):
             place = mine[:, j]
-            pool = _element_address(f, emit, base, place, stride, size * together, size, by_row)
+            pool = _element_address(f, emit, base, place, stride, bits * together // 8, bits, by_row)
             if loads:
-                piece = target if together == per_register else f.temporary(32)
+                piece = target if together == per_register else f.temporary(bank)
                 pieces.append(piece)
-                emit(Op(m.LOAD, [*pool, Ref(piece, False, True), 4]))
+                emit(Op(m.LOAD, [*pool, Ref(piece, False, True), held]))
             else:
-                emit(Op(m.STORE, [*pool, Ref(pieces[j // together]), 4]))
+                emit(Op(m.STORE, [*pool, Ref(pieces[j // together]), held]))
         if loads and together != per_register:
             name = f"mov.b32:pack{per_register}"
             emit(Op(m.LANES, [Ref(target, False, True), *(Ref(p) for p in pieces)], handler=HandlerUse(name)))
+
+
+def _copy(f: FunctionLowerer, reg: VReg) -> VReg:
+    copy = f.temporary(reg.bank)
+    f.lanes(f"mov.b{reg.bank}", copy, reg)
+    return copy
 
 
 def _tight_stride(elements: Elements, by_row: bool) -> int:
@@ -86,13 +101,17 @@ def _contiguous(mine: Elements, by_row: bool) -> bool:
 
 
 def _element_address(
-    f: FunctionLowerer, emit: Emit, base: list[PoolItem], place: Elements, stride: VReg, moved: int, size: int, by_row: bool
+    f: FunctionLowerer, emit: Emit, base: list[PoolItem], place: Elements, stride: VReg, moved: int, bits: int, by_row: bool
 ) -> list[PoolItem]:
-    """The operands of a load or store of each lane's element at `place`."""
+    """The operands of a load or store of `moved` bytes from each lane's element at `place`; bits: of one element."""
     major, minor = (place[:, 0], place[:, 1]) if by_row else (place[:, 1], place[:, 0])
     index = f.temporary(32)
     constants = [f.context.constant(32, tuple(int(v) for v in values)) for values in (major, minor)]
     emit(Op(m.LANES, [Ref(index, False, True), Ref(constants[0]), Ref(stride), Ref(constants[1])], handler=HandlerUse("mad.lo.u32")))
+    if bits < 8:  # count bytes: rows of such matrices are whole words
+        per_byte = Ref(f.context.constant(32, (8 // bits).bit_length() - 1))
+        emit(Op(m.LANES, [Ref(index, False, True), Ref(index), per_byte], handler=HandlerUse("shr.u32")))
+    size = max(bits // 8, 1)
     pool = list(base)
     register, wide = base[4], base[5]
     if isinstance(register, Ref) and wide:

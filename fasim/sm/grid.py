@@ -261,7 +261,7 @@ class _Pace:
         """The slice has ended, `used_up` if it ran out of instructions."""
         seconds = time.perf_counter() - self.started
         if seconds > SLICE_SECONDS:
-            self.budget = max(self.budget // 2, 1260)
+            self.budget = max(self.budget // 2, 5040)
         elif used_up and seconds < SLICE_SECONDS / 4:
             self.budget = min(2 * self.budget, self.most)
 
@@ -287,7 +287,7 @@ def _scheduling(state: CtaState) -> bytes:
     """Splits of all warps; of their turns, which only ever grow, just the order counts."""
     warps = state.warps.reshape(-1, m.WARP_BYTES // 8)
     splits = state.splits.reshape(len(warps), m.SPLITS_PER_WARP, m.SPLIT_BYTES // 8)
-    parts = [warps[:, m.W_LIVE // 8].tobytes(), warps[:, m.W_FAIR // 8].tobytes()]
+    parts = [warps[:, m.W_LIVE // 8].tobytes(), warps[:, m.W_FAIR // 8].tobytes(), warps[:, m.W_PATIENCE // 8].tobytes()]
     for record, own in zip(warps, splits):
         used = own[: record[m.W_SPLITS // 8]]
         parts += [used[:, : m.S_TURN // 8].tobytes(), np.argsort(used[:, m.S_TURN // 8], kind="stable").tobytes()]

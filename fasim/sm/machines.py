@@ -86,7 +86,7 @@ def machine(name: str = "jit") -> Machine:
     from fasim.warp.jit import compile_machine
 
     if name == "reference":
-        return Machine(name, run_ctas, _reference_addresses, 2_520)
+        return Machine(name, run_ctas, _reference_addresses, 5_040)
     if name != "jit":
         raise UsageError(f"no machine called {name!r}; there are jit and reference")
     return Machine(name, compile_machine(run_ctas), _jit_addresses, 20_643_840)

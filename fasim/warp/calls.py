@@ -29,7 +29,8 @@ from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split
 
 # operands: target pc (-1: indirect), row of the function's address, row of the frame base, bytes of the caller's frame, rows to save:
-# first of 32 bits, how many, first of 64, how many, first predicate, how many;
+# first of 32 bits, how many, first of 64, how many, first predicate, how many; bytes of the callee's frame (the largest one for an indirect
+# call) and of its parameters as this call lays them out;
 # then the number of arguments and (from, to, bytes) for each, then the same for the returned values
 (
     K_TARGET,
@@ -42,8 +43,10 @@ from fasim.warp.splits import add_split
     K_COUNT64,
     K_SAVE_PREDICATES,
     K_COUNT_PREDICATES,
+    K_CALLEE_BYTES,
+    K_FORMAL_BYTES,
     K_ARGUMENTS,
-) = (4 * i for i in range(11))
+) = (4 * i for i in range(13))
 MAX_DEPTH = 256
 
 
@@ -99,6 +102,7 @@ def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int)
     """Lanes enter the function; returns 1 with the error recorded."""
     frame_row, frame_bytes = peek_i32(operands + K_FRAME), peek_i32(operands + K_FRAME_BYTES)
     depths, stack = peek_i64(ctx + C_CALL_DEPTH), peek_i64(ctx + C_CALL_STACK)
+    needed = frame_bytes + max(peek_i32(operands + K_CALLEE_BYTES), peek_i32(operands + K_FORMAL_BYTES))
     failed, left = 0, mask
     while left:
         lane = first_bit(left)
@@ -120,7 +124,7 @@ def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int)
         slot = 8 * (warp * 32 + lane)
         depth = peek_i64(depths + slot)
         frame = peek_u32(registers + frame_row + 4 * lane)
-        if depth >= MAX_DEPTH or frame + frame_bytes >= peek_i64(ctx + C_LOCAL_BYTES):
+        if depth >= MAX_DEPTH or frame + needed > peek_i64(ctx + C_LOCAL_BYTES):
             note_error(ctx, E_CALL_DEPTH, lane, 0, 0, 0, depth)
             failed = 1
             continue

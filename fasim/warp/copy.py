@@ -53,6 +53,11 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
         if count == 0:
             continue  # nothing is read, so the source may point anywhere
         address = lane_address(registers, operands + Q_SOURCE, lane)
+        if count == size:
+            host = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address, lane, size, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+            if host >= 0:
+                copy_bytes(data, host, size)
+                continue
         kind = check_alignment(address, size)
         # a short copy reads `count` bytes: check them one by one, since they need not be a power of two
         first = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))

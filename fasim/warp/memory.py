@@ -1,4 +1,4 @@
-"""Loads, stores and atomics of one warp: addresses of all lanes are checked before any memory changes.
+"""Addresses of the lanes of one warp: all are checked and translated before any memory changes.
 
 Operands in the pool of a memory instruction: see `Memory` in fasim.ptx.lower_memory, which writes them.
 """
@@ -45,17 +45,22 @@ from fasim.isa.machine import (
     WINDOW_BYTES,
 )
 from fasim.numerics.native import (
+    fill_bytes,
     first_bit,
+    lanes_add,
+    lanes_add_u32,
+    lanes_max,
+    lanes_min,
+    lanes_or,
+    lanes_step,
     machine_code,
     peek_i32,
     peek_i64,
     peek_u8,
-    peek_u16,
     peek_u32,
     poke_i64,
     poke_u8,
-    poke_u16,
-    poke_u32,
+    popcount,
 )
 
 # operands of a memory instruction in the pool, int32 each
@@ -63,6 +68,8 @@ P_SPACE, P_BYTES, P_VECTOR, P_SIGN, P_ADDRESS, P_WIDE, P_OFFSET_LOW, P_OFFSET_HI
 # scratch: where each lane's data is, then what the last resolution found
 SCRATCH_SPACE = 8 * 32
 SCRATCH_WORDS = 40
+#: no host address is that far from the address in the kernel
+NOWHERE = 1 << 62
 
 
 @machine_code
@@ -121,6 +128,33 @@ def mark(bitmap: int, offset: int, size: int) -> None:
         poke_u8(at, peek_u8(at) | 0xF << (offset & 4))
     else:
         poke_u8(at, peek_u8(at) | ((1 << size) - 1) << (offset & 7))
+
+
+@machine_code
+def mark_range(bitmap: int, offset: int, size: int) -> None:
+    """Note an access to `size` bytes from `offset` on."""
+    first, last = bitmap + (offset >> 3), bitmap + (offset + size >> 3)
+    head, tail = 0xFF << (offset & 7) & 0xFF, (1 << (offset + size & 7)) - 1
+    if first == last:
+        poke_u8(first, peek_u8(first) | head & tail)
+        return
+    poke_u8(first, peek_u8(first) | head)
+    fill_bytes(first + 1, 0xFF, last - first - 1)
+    if tail:
+        poke_u8(last, peek_u8(last) | tail)
+
+
+@machine_code
+def mark_lanes(bitmap: int, base: int, addresses: int, size: int, mask: int) -> None:
+    """Note the accesses of all lanes in `mask` to one allocation, whose address is `base`."""
+    low, high = lanes_min(addresses, mask), lanes_max(addresses, mask)
+    if low == high or (high - low == size * (popcount(mask) - 1) and lanes_step(addresses, mask, size)):
+        mark_range(bitmap, low - base, high - low + size)
+        return
+    left = mask
+    while left:
+        mark(bitmap, peek_i64(addresses + 8 * first_bit(left)) - base, size)
+        left &= left - 1
 
 
 @machine_code
@@ -207,84 +241,78 @@ def note_error(ctx: int, kind: int, lane: int, space: int, size: int, write: int
 
 
 @machine_code
+def lane_addresses(registers: int, operands: int, target: int) -> None:
+    """The addresses that all lanes compute."""
+    row = peek_i32(operands + P_ADDRESS)
+    if row >= 0 and peek_i32(operands + P_WIDE) == 0:
+        lanes_add_u32(target, registers + row, peek_u32(operands + P_OFFSET_LOW))
+    elif row >= 0:
+        lanes_add(target, registers + row, peek_u32(operands + P_OFFSET_LOW) | peek_i32(operands + P_OFFSET_HIGH) << 32)
+    else:
+        offset = peek_u32(operands + P_OFFSET_LOW) | peek_i32(operands + P_OFFSET_HIGH) << 32
+        for lane in range(32):
+            poke_i64(target + 8 * lane, offset)
+
+
+@machine_code
+def common_distance(ctx: int, space: int, size: int, mask: int, access: int) -> int:
+    """From the addresses in scratch to their host addresses, if one distance does for all lanes in `mask` and all accesses are allowed;
+    else NOWHERE, and nothing has been marked."""
+    addresses = peek_i64(ctx + C_SCRATCH)
+    low, high = lanes_min(addresses, mask), lanes_max(addresses, mask)
+    where = window(space, low)
+    if window(space, high) != where or lanes_or(addresses, mask) & (size - 1):
+        return NOWHERE
+    if where == SHARED or where == PARAM:
+        base = window_base(where) if space == GENERIC else 0
+        if low < base or high - base > peek_i64(ctx + (C_SMEM_BYTES if where == SHARED else C_PARAM_BYTES)) - size:
+            return NOWHERE
+        if where == SHARED:
+            return peek_i64(ctx + C_SMEM) - base
+        return NOWHERE if access & 2 else peek_i64(ctx + C_PARAM) - base
+    if where == LOCAL:
+        base, local_bytes = window_base(LOCAL) if space == GENERIC else 0, peek_i64(ctx + C_LOCAL_BYTES)
+        if low < base or high - base > local_bytes - size:
+            return NOWHERE
+        for lane in range(32):  # each has a stretch of its own
+            poke_i64(addresses + 8 * lane, peek_i64(addresses + 8 * lane) + lane * local_bytes)
+        return peek_i64(ctx + C_LOCAL) + peek_i64(ctx + C_WARP) * 32 * local_bytes - base
+    index = locate_global(ctx, low, size, peek_i64(addresses + SCRATCH_SPACE + 8))
+    if index < 0:
+        return NOWHERE
+    poke_i64(addresses + SCRATCH_SPACE + 8, index)
+    at = peek_i64(ctx + C_ALLOCS) + index * ALLOC_BYTES
+    base, flags = peek_i64(at + A_BASE), peek_i64(at + A_BITMAP)
+    if high - base > peek_i64(at + A_SIZE) - size or (access & 2 and flags & 1):
+        return NOWHERE
+    if peek_i64(ctx + C_TRACK):
+        if access & 1:
+            mark_lanes(peek_i64(ctx + C_READS) + (flags >> 1), base, addresses, size, mask)
+        if access & 2:
+            mark_lanes(peek_i64(ctx + C_WRITES) + (flags >> 1), base, addresses, size, mask)
+    return peek_i64(at + A_HOST) - base
+
+
+@machine_code
 def resolve(ctx: int, registers: int, operands: int, mask: int, access: int) -> int:
     """Find the data of every lane in `mask` (left in scratch); returns 0, or 1 with the error recorded."""
     scratch = peek_i64(ctx + C_SCRATCH)
     space = peek_i32(operands + P_SPACE)
     size = peek_i32(operands + P_BYTES) * peek_i32(operands + P_VECTOR)
+    lane_addresses(registers, operands, scratch)
+    distance = common_distance(ctx, space, size, mask, access)
+    if distance != NOWHERE:
+        lanes_add(scratch, scratch, distance)
+        return 0
     failed = 0
     left = mask
     while left:
         lane = first_bit(left)
         left &= left - 1
-        address = lane_address(registers, operands, lane)
+        address = peek_i64(scratch + 8 * lane)
         host = resolve_lane(ctx, space, address, lane, size, access, peek_i64(scratch + SCRATCH_SPACE + 8))
         if host < 0:
             note_error(ctx, -host, lane, peek_i64(scratch + SCRATCH_SPACE), size, access >> 1, address)
             failed = 1
         poke_i64(scratch + 8 * lane, host)
     return failed
-
-
-@machine_code
-def load(ctx: int, registers: int, operands: int, mask: int) -> int:
-    """ld, in all widths and vectors; returns 0, or 1 with the error recorded."""
-    if resolve(ctx, registers, operands, mask, 1):
-        return 1
-    scratch = peek_i64(ctx + C_SCRATCH)
-    size, count, sign = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR), peek_i32(operands + P_SIGN)
-    for element in range(count):
-        row = peek_i32(operands + P_REGISTERS + 8 * element)
-        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
-        left = mask
-        while left:
-            lane = first_bit(left)
-            left &= left - 1
-            at = peek_i64(scratch + 8 * lane) + element * size
-            if size == 4:
-                value = peek_u32(at)
-            elif size == 8:
-                value = peek_i64(at)
-            elif size == 2:
-                value = peek_u16(at)
-            else:
-                value = peek_u8(at)
-            if sign and size < 8:
-                top = 1 << (8 * size - 1)
-                value = (value ^ top) - top
-            if row < 0:
-                continue
-            if wide == 8:
-                poke_i64(registers + row + 8 * lane, value)
-            elif wide == 4:
-                poke_u32(registers + row + 4 * lane, value & 0xFFFFFFFF)
-            else:
-                poke_u32(registers + row + 4 * lane, value & 0xFFFF)
-    return 0
-
-
-@machine_code
-def store(ctx: int, registers: int, operands: int, mask: int) -> int:
-    """st, in all widths and vectors; the highest lane wins a shared address. Returns 0, or 1 with the error recorded."""
-    if resolve(ctx, registers, operands, mask, 2):
-        return 1
-    scratch = peek_i64(ctx + C_SCRATCH)
-    size, count = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
-    for element in range(count):
-        row = peek_i32(operands + P_REGISTERS + 8 * element)
-        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
-        left = mask
-        while left:
-            lane = first_bit(left)
-            left &= left - 1
-            at = peek_i64(scratch + 8 * lane) + element * size
-            value = peek_i64(registers + row + 8 * lane) if wide == 8 else peek_u32(registers + row + 4 * lane)
-            if size == 4:
-                poke_u32(at, value & 0xFFFFFFFF)
-            elif size == 8:
-                poke_i64(at, value)
-            elif size == 2:
-                poke_u16(at, value & 0xFFFF)
-            else:
-                poke_u8(at, value & 0xFF)
-    return 0

@@ -55,6 +55,7 @@ from fasim.isa.machine import (
     TRAP,
     W_FAIR,
     W_LIVE,
+    W_PATIENCE,
     W_SPLITS,
     W_TURN,
     WARP_SYNC,
@@ -66,10 +67,11 @@ from fasim.warp.atomics import atom
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_async, cp_commit, cp_wait
 from fasim.warp.matrix import ldmatrix, stmatrix
-from fasim.warp.memory import load, note_error, store
+from fasim.warp.memory import note_error
 from fasim.warp.splits import (
     NEVER,
     add_split,
+    interrupt,
     join_at,
     members,
     next_stop,
@@ -81,9 +83,10 @@ from fasim.warp.splits import (
     warp_at,
 )
 from fasim.warp.sync import arrive, release_lanes, sync_lanes
+from fasim.warp.transfer import load, store
 
 #: instructions that a split may run while others wait before they get a turn
-FAIR_INSTRUCTIONS = 4096
+FAIR_INSTRUCTIONS = 2520
 
 
 @machine_code
@@ -146,9 +149,12 @@ def run_warp(ctx: int, warp: int) -> int:
         remove_split(ctx, warp, chosen)
         poke_i64(record + W_TURN, peek_i64(record + W_TURN) + 1)
         stop = NEVER if fair else next_stop(ctx, warp)
-        patience = FAIR_INSTRUCTIONS if peek_i64(record + W_SPLITS) else NEVER
-        if fair:
-            poke_i64(record + W_FAIR, 0)
+        patience = NEVER
+        if peek_i64(record + W_SPLITS):
+            kept = peek_i64(record + W_PATIENCE)
+            patience = kept if 0 < kept < FAIR_INSTRUCTIONS else FAIR_INSTRUCTIONS
+        poke_i64(record + W_PATIENCE, 0)
+        poke_i64(record + W_FAIR, 0)
         # --- run them ---
         while True:
             if pc >= stop:
@@ -160,13 +166,9 @@ def run_warp(ctx: int, warp: int) -> int:
                     continue
                 add_split(ctx, warp, pc, mask, READY, 0)
                 break
-            if budget <= 0:
-                add_split(ctx, warp, pc, mask, READY, 0)
-                status = OUT_OF_BUDGET
-                break
-            if slice_left <= 0:
-                add_split(ctx, warp, pc, mask, READY, 0)
-                status = YIELDED
+            if budget <= 0 or slice_left <= 0:
+                interrupt(ctx, warp, pc, mask, fair, patience)
+                status = OUT_OF_BUDGET if budget <= 0 else YIELDED
                 break
             if patience <= 0:
                 add_split(ctx, warp, pc, mask, READY, 0)

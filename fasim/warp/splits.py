@@ -27,7 +27,9 @@ from fasim.isa.machine import (
     SPLIT_BYTES,
     SPLITS_PER_WARP,
     SYNC_FLAG,
+    W_FAIR,
     W_LIVE,
+    W_PATIENCE,
     W_SPLITS,
     W_TURN,
     WARP_BYTES,
@@ -73,6 +75,20 @@ def add_split(ctx: int, warp: int, pc: int, mask: int, state: int, detail: int) 
     poke_i64(at + S_DETAIL, detail)
     poke_i64(at + S_TURN, peek_i64(record + W_TURN))
     poke_i64(record + W_SPLITS, count + 1)
+
+
+@machine_code
+def interrupt(ctx: int, warp: int, pc: int, mask: int, fair: int, patience: int) -> None:
+    """Put the running split aside so that it is the next to run, with the patience that it had left."""
+    add_split(ctx, warp, pc, mask, READY, 0)
+    record = warp_at(ctx, warp)
+    poke_i64(record + W_PATIENCE, max(patience, 1))
+    poke_i64(record + W_FAIR, fair)
+    if fair:
+        for i in range(peek_i64(record + W_SPLITS)):
+            at = split_at(ctx, warp, i)
+            if peek_i64(at + S_PC) == pc and peek_i64(at + S_STATE) == READY:
+                poke_i64(at + S_TURN, -1)
 
 
 @machine_code

@@ -38,7 +38,19 @@ F32_MORE += [0x4AFFFFFF, 0x4B000000, 0x4B000001, 0x4B7FFFFF, 0x4EFFFFFF, 0x4F000
 F32_MORE += [0x5F000000, 0x5F000001, 0x5F7FFFFF, 0x5F800000, 0x42FC0000, 0x42FE0000, 0x42FFFFFF, 0x43000000, 0x43150000, 0x43160000]
 F32_MORE += [0x437F0000, 0x437F8000, 0x43800000, 0x46FFFE00, 0x46FFFF00, 0x47000000, 0x477FFF00, 0x477FFF80, 0x47800000, 0x3EFFFFFF]
 F32_MORE += [0x3F000000, 0x3F000001, 0x3FC00000, 0x40200000, 0x40600000, 0x43DC0000, 0x43E00000, 0x43E80000, 0x43F00000, 0x47600000]
-F32_MORE += [0x47700000, 0x3A800000, 0x3B000000, 0x37800000, 0x37000000, 0x40490FDB, 0x3FC90FDB, 0x41490FDB, 0x47C35000, 0x7E800000, 0x7E800001]
+F32_MORE += [
+    0x47700000,
+    0x3A800000,
+    0x3B000000,
+    0x37800000,
+    0x37000000,
+    0x40490FDB,
+    0x3FC90FDB,
+    0x41490FDB,
+    0x47C35000,
+    0x7E800000,
+    0x7E800001,
+]
 F64 = [0, 1, 2, 3, 1 << 51, (1 << 52) - 1, 1 << 52, (1 << 52) + 1, 0x3FEFFFFFFFFFFFFF, 0x3FF0000000000000, 0x3FF0000000000001]
 F64 += [0x4000000000000000, 0x7FD0000000000000, 0x7FEFFFFFFFFFFFFE, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF0000000000001]
 F64 += [0x7FF4123456789ABC, 0x7FF7FFFFFFFFFFFF, 0x7FF8000000000000, 0x7FF8000000000001, 0x7FFABCDEF0123456, 0x7FFFFFFFFFFFFFFF]
@@ -58,7 +70,15 @@ def _signed(values: list[int], bits: int) -> list[int]:
 def _integers(bits: int) -> list[int]:
     top, mask = 1 << (bits - 1), (1 << bits) - 1
     near = [top - 2, top - 1, top, top + 1, mask - 1, mask, mask // 3, mask - mask // 3, 0xFF00FF00, 0x00FF00FF, 0x7FFF8000, 0x80007FFF]
-    near += [-x & mask for x in (2, 3, 31, 32, 128, 129, 32768, 32769)] + [0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
+    near += [-x & mask for x in (2, 3, 31, 32, 128, 129, 32768, 32769)] + [
+        0x7FFF,
+        0x8000,
+        0xFFFF,
+        0x10000,
+        0x7FFFFFFF,
+        0x80000000,
+        0xFFFFFFFF,
+    ]
     return list(dict.fromkeys(v & mask for v in SMALL + near))
 
 
@@ -98,7 +118,9 @@ def scattered(family: str, n: int, rng: Any) -> Patterns:
         return np.select([kind == 0, kind == 1], [raw, mantissa_ties(family, n, rng)], middle)
     shift = rng.integers(0, bits, n).astype(np.uint64)
     small = raw >> shift
-    run = ((small | np.uint64(1)) << (rng.integers(0, bits, n).astype(np.uint64) % np.uint64(bits))) + rng.integers(-1, 2, n).astype(np.uint64)
+    run = ((small | np.uint64(1)) << (rng.integers(0, bits, n).astype(np.uint64) % np.uint64(bits))) + rng.integers(-1, 2, n).astype(
+        np.uint64
+    )
     return np.select([kind == 0, kind == 1, kind == 2], [raw, small, np.uint64(0) - small], run) & mask
 
 
@@ -266,7 +288,9 @@ def _collective(names: tuple[tuple[str, str], ...]) -> list[Patterns]:
             values[uniform] = values[uniform][:, :1]
             values |= (rng.random((ROUNDS, LANES)) < 0.05).astype(np.uint64) << np.uint64(31)
         elif name == "c":
-            values = rng.choice(np.array([0, 31, 0x1F, 0x181F, 0x1C1F, 0x1800, 0x101F, 0x1007, 0x0003, 0xFFFF, 0x1F1F], np.uint64), (ROUNDS, 1))
+            values = rng.choice(
+                np.array([0, 31, 0x1F, 0x181F, 0x1C1F, 0x1800, 0x101F, 0x1007, 0x0003, 0xFFFF, 0x1F1F], np.uint64), (ROUNDS, 1)
+            )
             values = np.where(rng.random((ROUNDS, 1)) < 0.2, rng.integers(0, 1 << 13, (ROUNDS, LANES)).astype(np.uint64), values)
         else:
             values = scattered(f"i{bits}", ROUNDS * LANES, rng).reshape(ROUNDS, LANES)

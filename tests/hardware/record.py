@@ -103,7 +103,9 @@ def main() -> None:
                     total += raw.nbytes
                     if total < LIMIT_BYTES * 6:
                         different[f"{variant.key}|{i}"] = raw
-    print(f"{len(digests)} kernels after {time.time() - start:.1f} s; not all stored: {failed}; {len(different)} outputs differ", flush=True)
+    print(
+        f"{len(digests)} kernels after {time.time() - start:.1f} s; not all stored: {failed}; {len(different)} outputs differ", flush=True
+    )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     content = {"about": about(), "digests": digests}
     (arguments.folder / "rows.json.gz").write_bytes(gzip.compress(json.dumps(content, indent=0).encode(), mtime=0))

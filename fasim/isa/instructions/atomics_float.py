@@ -64,11 +64,12 @@ def add_f64_global(old: Lanes, b: Lanes) -> Lanes:
     return where(ieee.is_nan(b), b, where(ieee.is_nan(old), old, ieee.add(old, b)))
 
 
+_SIGNALLING, _QUIET = 0x7FF0000000000001, 0xFFF8000000000002
 _CASES = {
     "f32": [((1, 2), 3), ((0x3F800000, 0x3F800000), 0x40000000)],
     "f32:global": [((1, 2), 0), ((0x00C00000, 0x80800000), 0), ((0x80000001, 0x80000000), 0x80000000), ((0xFFC00000, 1), 0x7FFFFFFF)],
-    "f64": [((0x7FF0000000000001, 0xFFF8000000000002), 0x7FF8000000000001), ((1, 2), 3)],
-    "f64:global": [((0x7FF0000000000001, 5), 0x7FF0000000000001), ((0x7FF0000000000001, 0xFFF0000000000002), 0xFFF0000000000002), ((1, 2), 3)],
+    "f64": [((_SIGNALLING, _QUIET), _SIGNALLING | 1 << 51), ((_SIGNALLING, 5), _SIGNALLING | 1 << 51), ((1, 2), 3)],
+    "f64:global": [((_SIGNALLING, _QUIET), _QUIET), ((_SIGNALLING, 5), _SIGNALLING), ((1, 2), 3)],
 }
 
 _declare("add", "f32", "f32", add)

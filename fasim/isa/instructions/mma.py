@@ -1,6 +1,6 @@
 """Warp-level matrix multiply-accumulate: `mma.sync`.
 
-Not declared: the fp8 and block-scaled forms.
+Not declared: the fp8 and block-scaled forms, and directed roundings of the larger f64 shapes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 from fasim.isa.table import op
 from fasim.numerics.fragments import ELEMENT_BITS, fragment_elements, sizes
+from fasim.numerics.ieee import ROUNDINGS
 from fasim.numerics.lanes import Lanes
-from fasim.numerics.mma import matrix_multiply, pack_f16, unpack_f16
+from fasim.numerics.mma import STEPS, matrix_multiply, pack_f16, unpack_f16
 from fasim.numerics.mma_f64 import f64_multiply
 from fasim.numerics.mma_integer import bit_multiply, integer_multiply
-from fasim.numerics.mma_quads import quad_fragment, quad_multiply
+from fasim.numerics.mma_quads import ARCHS, quad_fragment, quad_multiply
 
 Registers = tuple[Lanes, ...]
 DOC = "warp-level-matrix-instructions-mma"
@@ -49,7 +50,8 @@ def _declare(
     a, b, c, d = ((bits,) * count for bits, count in zip(ones, _counts(text)))
     cases = [((a, b, c, target), d) for target in (80, 90)] if arch else [((a, b, c), d)]
     names = [f"mma.sync.aligned.{shape}.row.col.{name}" for name in names]
-    op(names, text, doc=DOC, kind="collective", min_arch=min_arch, cases=cases, member_mask=None)(mma)
+    archs = tuple(STEPS) if arch else None
+    op(names, text, doc=DOC, kind="collective", min_arch=min_arch, cases=cases, member_mask=None, archs=archs)(mma)
 
 
 def _counts(text: str) -> list[int]:
@@ -90,11 +92,12 @@ def _bits(shape: str, operation: str, min_arch: int) -> None:
     _declare([f"s32.b1.b1.s32.{operation}.popc"], shape, ("b1", "b1", "s32"), min_arch, mma, (every, every, 1, result))
 
 
-def _f64(shape: str, min_arch: int) -> None:
+def _f64(shape: str, min_arch: int, rounding: str) -> None:
     def mma(a: Registers, b: Registers, c: Registers) -> list[Lanes]:
-        return f64_multiply(shape, a, b, c)
+        return f64_multiply(shape, a, b, c, rounding)
 
-    names = ["f64.f64.f64.f64", "rn.f64.f64.f64.f64", "f64.f64.f64.f64.rn"]
+    # ptxas takes the rounding in either place
+    names = [f"{rounding}.f64.f64.f64.f64", f"f64.f64.f64.f64.{rounding}"] + (["f64.f64.f64.f64"] if rounding == "rn" else [])
     one, result = 0x3FF << 52, {4: 0x4014, 8: 0x4022, 16: 0x4031}[sizes(shape)[2]] << 48
     _declare(names, shape, ("f64", "f64", "f64"), min_arch, mma, (one, one, one, result))
 
@@ -111,7 +114,7 @@ def _quads(a_layout: str, b_layout: str, d_type: str, c_type: str) -> None:
     text = f"d:{d} = a:{a}, b:{b}, c:{c}, arch:imm"
     of_d, of_c = ({"f32": (number, 8), "f16": (pair, 4)}[t] for t, number, pair in ((d_type, 0x40A00000, 0x45004500), (c_type, 0x3F800000, ONES)))
     cases = [(((ONES,) * 2, (ONES,) * 2, (of_c[0],) * of_c[1], target), (of_d[0],) * of_d[1]) for target in (80, 90)]
-    op(name, text, doc=DOC, kind="collective", min_arch=70, cases=cases, member_mask=None)(mma)
+    op(name, text, doc=DOC, kind="collective", min_arch=70, cases=cases, member_mask=None, archs=ARCHS)(mma)
 
 
 for _a in ("row", "col"):
@@ -135,4 +138,5 @@ for _shape, _arch in {"m8n8k128": 75, "m16n8k128": 80, "m16n8k256": 80}.items():
     _bits(_shape, "xor", _arch)
     _bits(_shape, "and", 80)
 for _shape, _arch in {"m8n8k4": 80, "m16n8k4": 90, "m16n8k8": 90, "m16n8k16": 90}.items():
-    _f64(_shape, _arch)
+    for _rounding in ROUNDINGS if _shape == "m8n8k4" else ("rn",):
+        _f64(_shape, _arch, _rounding)

@@ -1,0 +1,179 @@
+"""Loads and stores of one warp: between memory and register rows, all lanes at once where widths allow."""
+
+from __future__ import annotations
+
+from fasim.isa.machine import C_SCRATCH
+from fasim.numerics.native import (
+    first_bit,
+    lanes_add,
+    lanes_gather_i64,
+    lanes_gather_u8,
+    lanes_gather_u16,
+    lanes_gather_u32,
+    lanes_load_i64,
+    lanes_load_u8,
+    lanes_load_u16,
+    lanes_load_u32,
+    lanes_or,
+    lanes_scatter_i64,
+    lanes_scatter_u32,
+    lanes_step,
+    lanes_store_i64,
+    lanes_store_u8,
+    lanes_store_u16,
+    lanes_store_u32,
+    machine_code,
+    peek_i32,
+    peek_i64,
+    peek_u8,
+    peek_u16,
+    peek_u32,
+    poke_i64,
+    poke_u8,
+    poke_u16,
+    poke_u32,
+    popcount,
+)
+from fasim.warp.memory import P_BYTES, P_REGISTERS, P_SIGN, P_VECTOR, resolve
+
+#: gathering costs as much as this many lanes one by one
+FEW_LANES = 8
+
+
+@machine_code
+def load(ctx: int, registers: int, operands: int, mask: int) -> int:
+    """ld, in all widths and vectors; returns 0, or 1 with the error recorded."""
+    if resolve(ctx, registers, operands, mask, 1):
+        return 1
+    hosts = peek_i64(ctx + C_SCRATCH)
+    size, count, sign = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR), peek_i32(operands + P_SIGN)
+    step = lanes_step(hosts, mask, size)
+    for element in range(count):
+        row = peek_i32(operands + P_REGISTERS + 8 * element)
+        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
+        if row >= 0:
+            if (wide == 8) == (size == 8) and (sign == 0 or size >= 4):
+                load_row(registers + row, hosts, mask, size, step)
+            else:
+                load_by_lane(registers + row, hosts, mask, size, sign, wide)
+        if element + 1 < count:
+            lanes_add(hosts, hosts, size)
+    return 0
+
+
+@machine_code
+def load_row(row: int, hosts: int, mask: int, size: int, step: bool) -> None:
+    """Memory to a register row of the same width, or zero-extended to 32 bits; `step`: neighbouring lanes have neighbouring words."""
+    if step:
+        first = first_bit(mask)
+        at = peek_i64(hosts + 8 * first) - size * first
+        if size == 4:
+            lanes_load_u32(row, at, mask)
+        elif size == 8:
+            lanes_load_i64(row, at, mask)
+        elif size == 2:
+            lanes_load_u16(row, at, mask)
+        else:
+            lanes_load_u8(row, at, mask)
+    elif popcount(mask) < FEW_LANES:
+        load_by_lane(row, hosts, mask, size, 0, 8 if size == 8 else 4)
+    elif size == 4:
+        lanes_gather_u32(row, hosts, mask)
+    elif size == 8:
+        lanes_gather_i64(row, hosts, mask)
+    elif size == 1:
+        lanes_gather_u8(row, hosts, mask)
+    elif lanes_or(hosts, mask) & 1:  # a buffer that begins at an odd address of the host
+        load_by_lane(row, hosts, mask, size, 0, 4)
+    else:
+        lanes_gather_u16(row, hosts, mask)
+
+
+@machine_code
+def load_by_lane(row: int, hosts: int, mask: int, size: int, sign: int, wide: int) -> None:
+    """Memory to a register row lane by lane, with or without sign."""
+    left = mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        at = peek_i64(hosts + 8 * lane)
+        if size == 4:
+            value = peek_u32(at)
+        elif size == 8:
+            value = peek_i64(at)
+        elif size == 2:
+            value = peek_u16(at)
+        else:
+            value = peek_u8(at)
+        if sign and size < 8:
+            top = 1 << (8 * size - 1)
+            value = (value ^ top) - top
+        if wide == 8:
+            poke_i64(row + 8 * lane, value)
+        elif wide == 4:
+            poke_u32(row + 4 * lane, value & 0xFFFFFFFF)
+        else:
+            poke_u32(row + 4 * lane, value & 0xFFFF)
+
+
+@machine_code
+def store(ctx: int, registers: int, operands: int, mask: int) -> int:
+    """st, in all widths and vectors; the highest lane wins a shared address. Returns 0, or 1 with the error recorded."""
+    if resolve(ctx, registers, operands, mask, 2):
+        return 1
+    hosts = peek_i64(ctx + C_SCRATCH)
+    size, count = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
+    step = lanes_step(hosts, mask, size)
+    for element in range(count):
+        row = registers + peek_i32(operands + P_REGISTERS + 8 * element)
+        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
+        if (wide == 8) == (size == 8):
+            store_row(row, hosts, mask, size, step)
+        else:
+            store_by_lane(row, hosts, mask, size, wide)
+        if element + 1 < count:
+            lanes_add(hosts, hosts, size)
+    return 0
+
+
+@machine_code
+def store_row(row: int, hosts: int, mask: int, size: int, step: bool) -> None:
+    """A register row to memory; `step`: neighbouring lanes have neighbouring words."""
+    if step:
+        first = first_bit(mask)
+        at = peek_i64(hosts + 8 * first) - size * first
+        if size == 4:
+            lanes_store_u32(row, at, mask)
+        elif size == 8:
+            lanes_store_i64(row, at, mask)
+        elif size == 2:
+            lanes_store_u16(row, at, mask)
+        else:
+            lanes_store_u8(row, at, mask)
+    elif popcount(mask) < FEW_LANES:
+        store_by_lane(row, hosts, mask, size, 8 if size == 8 else 4)
+    elif size == 4:
+        lanes_scatter_u32(row, hosts, mask)
+    elif size == 8:
+        lanes_scatter_i64(row, hosts, mask)
+    else:
+        store_by_lane(row, hosts, mask, size, 4)
+
+
+@machine_code
+def store_by_lane(row: int, hosts: int, mask: int, size: int, wide: int) -> None:
+    """The low bytes of a register row to memory lane by lane."""
+    left = mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        at = peek_i64(hosts + 8 * lane)
+        value = peek_i64(row + 8 * lane) if wide == 8 else peek_u32(row + 4 * lane)
+        if size == 4:
+            poke_u32(at, value & 0xFFFFFFFF)
+        elif size == 8:
+            poke_i64(at, value)
+        elif size == 2:
+            poke_u16(at, value & 0xFFFF)
+        else:
+            poke_u8(at, value & 0xFF)
