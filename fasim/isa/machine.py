@@ -50,6 +50,9 @@ SHARED_WINDOW = 1 << 40
 LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
 GLOBAL_BASE = 0x7000_0000_0000
+#: variables of the module live far above the buffers of launches, constant ones in a window of their own
+MODULE_BASE = GLOBAL_BASE + (1 << 43)
+CONST_WINDOW = MODULE_BASE + (1 << 42)
 
 #: addresses of functions, for calls through pointers: the i-th one's is base + i * stride
 FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
@@ -103,9 +106,15 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_SPECIALS,
     C_SPECIAL_COUNT,
     C_SMS,
+    C_NEXT_WARP,
+    C_ROUND,
+    C_SLICE_LEFT,
     C_INSTRUCTIONS,
-) = (8 * i for i in range(48))
+) = (8 * i for i in range(51))
 CONTEXT_WORDS = C_INSTRUCTIONS // 8 + 1
+
+#: flags of C_ROUND: a warp has not ended, a warp got on
+ROUND_ALIVE, ROUND_PROGRESS = 1, 2
 
 # --- a warp: 8 x int64 ---------------------------------------------------------------------------------------------------------
 WARP_BYTES = 64
@@ -146,7 +155,8 @@ DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL = range
     E_SRC_SIZE,
     E_BARRIER_OPERANDS,
     E_WINDOW,
-) = range(11)
+    E_BARRIER_COUNT,
+) = range(12)
 # error record: int64 words
 ERR_KIND, ERR_PC, ERR_WARP, ERR_LANES, ERR_SPACE, ERR_BYTES, ERR_WRITE, ERR_VALUE = (8 * i for i in range(8))
 ERR_ADDRESS = 64  # 32 x int64, the address of each lane

@@ -1,8 +1,8 @@
 """mma.m8n8k4 of f16: four independent products of 8 x 8 x 4, one for each pair of quads (lanes 4p ... 4p+3 with 4p+16 ... 4p+19).
 
-Since sm_80 no tensor core computes it: ptxas calls functions of its own, `__cuda_sm_8x_mma_*`, made of shuffles and f32 arithmetic. With f32
-results these are a chain of fused multiply-adds from +0 in increasing k, to which C is added; with f16 results C takes the sum of the
-first two products, then that of the last two, and is rounded to f16 once.
+Since sm_80 no tensor core computes it: ptxas calls functions of its own, `__cuda_sm_8x_mma_*`, made of shuffles and f32 arithmetic. With
+f32 results these are a chain of fused multiply-adds from +0 in increasing k, to which C is added; with f16 results C takes the sum of
+the first two products, then that of the last two, and is rounded to f16 once.
 
 Source: machine code of ptxas 13.0 for sm_80 to sm_121; PTX ISA, warp-level-matrix-fragment-mma-884-f16 (the fragments).
 """
@@ -57,7 +57,9 @@ def quad_fragment(operand: str, form: str) -> Elements:
 def _holders(operand: str, form: str) -> dict[tuple[int, int, int], tuple[int, int]]:
     """(pair of quads, row, column) to the (lane, element) that holds it."""
     elements = quad_fragment(operand, form)
-    return {(quad_pair(lane), *map(int, elements[lane, i])): (lane, i) for lane in range(LANES) for i in range(elements.shape[1])}
+    return {
+        (quad_pair(lane), row, column): (lane, i) for lane, held in enumerate(elements.tolist()) for i, (row, column) in enumerate(held)
+    }
 
 
 @functools.cache

@@ -14,9 +14,8 @@ has in common for all segments, then truncated. sq(r) is a squarer without its l
 All arguments and results are float32 bit patterns, in arrays of uint32 or u32 lanes. Subnormal arguments count as zero, subnormal
 results become zero, and every NaN result is 0x7fffffff.
 
-The sweeps hold every fraction of ex2 over [-2, -0.5) and [0.5, 2), rcp over [1, 2), rsqrt and sqrt over [1, 4), lg2 over [0.5, 4),
-and samples of ex2 from all of float32. Not measured: other exponents of rcp, rsqrt and sqrt, which follow by scaling, and of lg2, which
-follow by the fixed-point sum; the special values of these four, which are those of the PTX ISA.
+The tables come from sweeps of ex2 over [-2, -0.5) and [0.5, 2), rcp over [1, 2), rsqrt and sqrt over [1, 4) and lg2 over [0.5, 4). The
+whole functions equal an H200's on all 2**32 arguments (tests/hardware holds a sum for every binade).
 
 Source: recovered from exhaustive sweeps on an H200 (tools/recover_mufu.py); the shape is that of Oberman and Siu, "A High-Performance
 Area-Efficient Multifunction Interpolator", ARITH 2005.
@@ -108,6 +107,37 @@ def rcp_approx_ftz(x: U32) -> U32:
     result = where(magnitude < _LEAST_NORMAL, INF, result)
     result = result | (x & _SIGN)
     return where(magnitude > INF, NAN, result)
+
+
+def _upper(y: U32, exponent: U32) -> U32:
+    """The upper word of an f64 with the fraction of a float32 `y`, cut to 20 bits."""
+    return (exponent << 20) | ((y & _FRACTION) >> 3)
+
+
+def rcp64h(high: U32) -> U32:
+    """1 / x on the upper words of f64 numbers, as MUFU.RCP64H gives it: rcp's table on 20 fraction bits, of which 20 are kept.
+
+    Source: H200, all fractions of a binade and samples of all exponents.
+    """
+    exponent, sign = (high >> 20) & 0x7FF, high & _SIGN
+    y = rcp_approx_ftz((127 << 23) | ((high & 0xFFFFF) << 3))
+    limit = (y >> 23) + (2046 - 127)
+    result = where(exponent >= limit, 0, _upper(y, limit - exponent))
+    result = where(exponent == 0, 0x7FF00000, result) | sign
+    return where((high & _MAGNITUDE) > 0x7FF00000, NAN, result)
+
+
+def rsq64h(high: U32) -> U32:
+    """1 / sqrt(x) on the upper words of f64 numbers, as MUFU.RSQ64H gives it: rsqrt's tables on 20 fraction bits, of which 20 are kept.
+
+    Source: H200, all fractions of two binades and samples of all exponents.
+    """
+    exponent = (high >> 20) & 0x7FF
+    y = rsqrt_approx_ftz(((128 - (exponent & 1)) << 23) | ((high & 0xFFFFF) << 3))
+    result = _upper(y, (y >> 23) + (1023 - 127 + 512) - ((exponent + 1) >> 1))
+    result = where(high == 0x7FF00000, 0, result)
+    result = where(high > 0x7FF00000, NAN, result)
+    return where(exponent == 0, (high & _SIGN) | 0x7FF00000, result)
 
 
 def _root_special(x: U32, result: U32, zero: int, infinity: int) -> U32:

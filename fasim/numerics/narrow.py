@@ -160,22 +160,37 @@ def mul(a: Lanes, b: Lanes, format_: Format) -> Lanes:
     return _rounded(widen(a, format_) * widen(b, format_), format_)
 
 
+def _underflows(x: Lanes) -> Lanes:
+    """Predicate: an f32 rounded to f16, as if exponents had no lower end, is below 2**-14 (NaN is not)."""
+    return ieee.magnitude(x) < 2.0**-14 - 2.0**-26
+
+
 def product_underflows(a: Lanes, b: Lanes) -> Lanes:
-    """Predicate: the f16 product a * b, rounded as if exponents had no lower end, is below 2**-14 (NaN is not)."""
-    return ieee.magnitude(widen(a, F16) * widen(b, F16)) < 2.0**-14 - 2.0**-26
+    """Predicate: `.ftz` makes the f16 product a * b zero."""
+    return _underflows(widen(a, F16) * widen(b, F16))
+
+
+def fma_underflows(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Predicate: `.ftz` makes the f16 a * b + c zero."""
+    return _underflows(_fma_odd(*(widen(x, F16) for x in (a, b, c))))
+
+
+def _fma_odd(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """a * b + c of f16 values given as f32, rounded to odd."""
+    product = a * b  # exact, and far from the limits of f32
+    total = product + c
+    part = total - product
+    error = (product - (total - part)) + (c - part)
+    u = bits(total, "u32")
+    odd = (u - ((u ^ bits(error, "u32")) >> 31)) | 1
+    return bits(where(ieee.magnitude(error) > 0.0, odd, u), "f32")
 
 
 def fma(a: Lanes, b: Lanes, c: Lanes, format_: Format) -> Lanes:
     """a * b + c, rounded once to nearest: through an f32 that is rounded to odd."""
     a, b, c = (widen(x, format_) for x in (a, b, c))
     if format_ is F16:
-        product = a * b  # exact, and far from the limits of f32
-        total = product + c
-        part = total - product
-        error = (product - (total - part)) + (c - part)
-        u = bits(total, "u32")
-        odd = (u - ((u ^ bits(error, "u32")) >> 31)) | 1
-        return narrow(bits(where(ieee.magnitude(error) > 0.0, odd, u), "f32"), F16)
+        return narrow(_fma_odd(a, b, c), F16)
     return narrow(ieee.to_odd(*ieee.fused(a, b, c)), BF16)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from fasim.errors import FasimError, PtxError, UnsupportedInstruction
 from fasim.isa.machine import (
+    CONST_WINDOW,
     FUNCTION_BASE,
     FUNCTION_STRIDE,
-    GLOBAL_BASE,
+    MODULE_BASE,
     SP_CTAID_X,
     SP_CTAID_Y,
     SP_CTAID_Z,
@@ -24,9 +25,6 @@ from fasim.ptx.initializer import initial_bytes
 from fasim.ptx.ir import VReg
 from fasim.ptx.tree import Function, Instruction, Module, Variable
 
-#: module variables live far above the buffers of launches
-MODULE_BASE = GLOBAL_BASE + (1 << 43)
-
 MACHINE_SPECIALS = {
     "%tid.x": SP_TID_X,
     "%tid.y": SP_TID_Y,
@@ -38,7 +36,11 @@ MACHINE_SPECIALS = {
     "%smid": SP_SMID,
 }
 LAUNCH_SPECIALS = frozenset(
-    {"%ntid.x", "%ntid.y", "%ntid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%nwarpid", "%nsmid", "%dynamic_smem_size", "%total_smem_size"}
+    {
+        *("%ntid.x", "%ntid.y", "%ntid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%nwarpid", "%nsmid"),
+        *("%dynamic_smem_size", "%total_smem_size", "%reserved_smem_offset_1"),
+        *("%envreg1", "%envreg2"),  # where the driver put what grid synchronisation needs: high and low half of an address
+    }
 )
 LANE_SPECIALS = {
     "%laneid": tuple(range(32)),
@@ -77,6 +79,12 @@ class Context:
     communicates: bool = False
     uses_copies: bool = False
     trash: dict[int, VReg] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # by the module, not by the kernel: pointers to functions live on in memory between launches of different kernels
+        for function in self.module.functions.values():
+            if function.kind == "func":
+                self.function_address(function.name)
 
     def constant(self, bank: int, bits: int | tuple[int, ...]) -> VReg:
         """The fixed row that holds a constant (or one for each lane)."""
@@ -123,15 +131,15 @@ class Context:
 
     def place_variables(self) -> None:
         """Addresses for all global and const variables, the same in every kernel of the module; bytes with the addresses they hold."""
-        at = MODULE_BASE
+        next_address = {"global": MODULE_BASE, "const": CONST_WINDOW}
         wanted = [v for v in self.module.variables.values() if v.state_space in ("global", "const") and v.size_bytes]
         for variable in wanted:
             align = max(variable.align_bytes, 256)
-            at = -(-at // align) * align
+            at = -(-next_address[variable.state_space] // align) * align
             self.variables[variable.name] = ModuleVariable(
                 variable.name, variable.state_space, at, variable.size_bytes, b"", variable.align_bytes
             )
-            at += variable.size_bytes + 4096
+            next_address[variable.state_space] = at + variable.size_bytes + 4096
         for variable in wanted:
             data, relocations = initial_bytes(variable)
             content = bytearray(data)

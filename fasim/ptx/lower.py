@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fasim.isa.program import Program
+from fasim.isa.program import ModuleVariable, Program
 from fasim.ptx.allocate import allocate
 from fasim.ptx.context import Context
 from fasim.ptx.emit import Emitter
@@ -45,6 +45,15 @@ def lower(module: Module, entry: str, arch: int) -> Program:
     context.place_shared(_shared_variables(module, functions))
     lowered = [_lower_function(context, function) for function in functions]
     return Emitter(context, lowered, calls={f.name: _callees(module, f, taken) for f in functions}).program()
+
+
+def module_variables(module: Module, arch: int) -> list[ModuleVariable]:
+    """The module's variables as every kernel of it sees them."""
+    if not module.entries:
+        return []
+    context = Context(module, module.functions[next(iter(module.entries))], arch)
+    context.place_variables()
+    return list(context.variables.values())
 
 
 def _symbols(operands: tuple[Operand, ...]) -> Iterator[Symbol]:

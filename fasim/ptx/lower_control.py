@@ -135,6 +135,8 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
 
 
 def _lower_service(f: FunctionLowerer, ins: Instruction, call: Call, service: str) -> None:
+    if service in ("malloc", "free"):  # the heap is one for all CTAs
+        f.context.communicates = True
     slots: list[PoolItem] = []
     for operand in (*call.returns, *call.arguments):
         slots.append(f.argument_slot(ins, operand, 8, store=operand in call.arguments))

@@ -10,15 +10,14 @@ import numpy as np
 from fasim.isa import machine as m
 from fasim.isa.lookup import Found
 from fasim.isa.program import HandlerUse
-from fasim.numerics.fragments import wmma_fragment_elements
+from fasim.numerics.fragments import ELEMENT_BITS, wmma_fragment_elements
 from fasim.ptx.ir import Op, PoolItem, Ref, VReg
 from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.lower_memory import memory_operands, space_of
-from fasim.ptx.tree import TYPE_BITS, Instruction
+from fasim.ptx.tree import Instruction
 
 Elements = np.ndarray[Any, Any]
 Emit = Callable[[Op], None]
-ELEMENT_BITS = {**TYPE_BITS, "tf32": 32}
 
 
 def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:

@@ -48,6 +48,17 @@ def device_array(values: Any, dtype: Any = None) -> DeviceArray:
     return DeviceArray(np.array(values, dtype=dtype, order="C"))
 
 
+def _place_of(array: Array) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    return int(array.ctypes.data), array.shape, array.strides, array.itemsize
+
+
+def _share_memory(a: Array, b: Array) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=1_000_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
 class Arguments:
     """Lays out one launch's parameters and the buffers behind them."""
 
@@ -61,6 +72,8 @@ class Arguments:
         Raises: LaunchError for a wrong number, type or range of arguments.
         """
         params = self.program.parameters
+        if not isinstance(args, (Sequence, np.ndarray)) or isinstance(args, (str, bytes)):
+            raise LaunchError(f"the arguments of {self.program.title} are a sequence, got {type(args).__name__}")
         if len(args) != len(params):
             names = ", ".join(f"{self._name(p, i)}: {p.type_}" for i, p in enumerate(params))
             raise LaunchError(f"kernel {self.program.title} takes {len(params)} arguments ({names}), got {len(args)}")
@@ -73,7 +86,8 @@ class Arguments:
     def write_back(self) -> None:
         """After the launch: arrays that had to be copied get their new contents."""
         for original, copy in self.copies:
-            original[...] = copy
+            if original.flags.writeable:
+                original[...] = copy
 
     def _name(self, param: Parameter, index: int) -> str:
         """What to call a parameter: compilers only write `kernel_param_0`."""
@@ -86,7 +100,7 @@ class Arguments:
         if isinstance(value, DeviceArray):
             self._need_pointer(name, param, "a device array")
             address = self._allocate(name, value.data).address + value.offset * value.data.itemsize
-            return address.to_bytes(8, "little", signed=False)
+            return (address & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
         if isinstance(value, np.ndarray) and value.ndim:
             self._need_pointer(name, param, "an array")
             return self._allocate(name, value).address.to_bytes(8, "little")
@@ -111,9 +125,13 @@ class Arguments:
         if type_ in _FLOATS:
             if not isinstance(value, (int, float, np.integer, np.floating)):
                 raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
-            with np.errstate(over="ignore"):
-                result = _FLOATS[type_](value)
-            if np.isinf(result) and not np.isinf(value):
+            try:
+                with np.errstate(over="ignore"):
+                    result = _FLOATS[type_](value)
+                fits = not np.isinf(result) or bool(np.isinf(value))
+            except OverflowError:
+                fits = False
+            if not fits:
                 raise LaunchError(f"argument {name} of {self.program.title}: {value} does not fit into {type_}")
             return bytes(result.tobytes())
         if isinstance(value, np.floating):
@@ -131,26 +149,39 @@ class Arguments:
     def _allocate(self, name: str, array: Array) -> Allocation:
         if array.dtype.hasobject:
             raise LaunchError(f"argument {name}: an array of Python objects cannot be device memory")
-        if not array.flags.writeable:
-            copy = array.copy()
-            return self._place(name, copy)
-        if not array.flags.c_contiguous:
-            copy = np.ascontiguousarray(array)
-            self.copies.append((array, copy))
-            return self._place(name, copy)
-        return self._place(name, array)
+        if not array.dtype.isnative:
+            raise LaunchError(f"argument {name} has dtype {array.dtype.str!r}: device memory has the byte order of the machine; pass array.astype(...)")
+        if array.flags.c_contiguous:
+            self._separate(name, array, self.copies)
+            return self._place(name, array)
+        for original, copy in self.copies:
+            if _place_of(original) == _place_of(array):
+                return self._place(name, copy)
+        self._separate(name, array, [*self.copies, *((a.data, a.data) for a in self.addresses.values())])
+        copy = np.ascontiguousarray(array)
+        copy.flags.writeable = array.flags.writeable
+        self.copies.append((array, copy))
+        return self._place(name, copy)
+
+    def _separate(self, name: str, array: Array, others: Sequence[tuple[Array, Array]]) -> None:
+        """Arrays that are not contiguous are copied for the launch, which must not break a connection to another argument."""
+        for original, _ in others:
+            if np.may_share_memory(array, original) and _share_memory(array, original):
+                raise LaunchError(f"argument {name} shares memory with another argument, and one of them is not contiguous; pass copies")
 
     def _place(self, name: str, array: Array) -> Allocation:
         key = int(array.ctypes.data)
         known = self.addresses.get(key)
         if known is not None and known.data.nbytes >= array.nbytes:
+            known.constant = known.constant and not array.flags.writeable
             return known
         for other in self.addresses.values():
             if other.host < key + array.nbytes and key < other.host + other.size_bytes:
                 # views of one array: keep the distance between their addresses
                 if other.host <= key and key + array.nbytes <= other.host + other.size_bytes:
+                    other.constant = other.constant and not array.flags.writeable
                     return Allocation(name, array, other.address + key - other.host)
                 raise LaunchError(f"argument {name} overlaps {other.name} but is not inside it; pass the whole array first, or copies")
-        allocation = self.space.add(name, array)
+        allocation = self.space.add(name, array, constant=not array.flags.writeable)
         self.addresses[key] = allocation
         return allocation

@@ -26,10 +26,13 @@ from fasim.isa.machine import (
     C_GRID_Y,
     C_LOCAL,
     C_LOCAL_BYTES,
+    C_NEXT_WARP,
     C_POOL,
     C_QUEUE,
     C_QUEUE_CAPACITY,
     C_REG_STRIDE,
+    C_ROUND,
+    C_SLICE_LEFT,
     C_SMEM,
     C_SMEM_BYTES,
     C_SMS,
@@ -45,6 +48,8 @@ from fasim.isa.machine import (
     ERR_KIND,
     FAILED,
     READY,
+    ROUND_ALIVE,
+    ROUND_PROGRESS,
     S_DETAIL,
     S_MASK,
     S_PC,
@@ -65,7 +70,7 @@ from fasim.isa.machine import (
     WARP_BYTES,
     YIELDED,
 )
-from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, poke_i64, poke_u32
+from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, poke_i64, poke_u32, popcount
 from fasim.smem.cp_async import ENTRY_BYTES, H_COUNT, HEADER_BYTES
 from fasim.warp.run import run_warp
 from fasim.warp.splits import add_split, registers_at, split_at, warp_at
@@ -105,6 +110,9 @@ def start_cta(ctx: int, entry_pc: int) -> None:
     """Fresh registers, memory, barriers and warps for the CTA that C_CTA names."""
     warps, threads = peek_i64(ctx + C_WARP_COUNT), peek_i64(ctx + C_THREADS)
     poke_i64(ctx + C_CLOCK, 0)
+    poke_i64(ctx + C_NEXT_WARP, 0)
+    poke_i64(ctx + C_ROUND, 0)
+    poke_i64(ctx + C_SLICE_LEFT, 0)
     fill_bytes(peek_i64(ctx + C_SMEM), FRESH_BYTE, peek_i64(ctx + C_SMEM_BYTES))
     fill_bytes(peek_i64(ctx + C_LOCAL), FRESH_BYTE, peek_i64(ctx + C_LOCAL_BYTES) * 32 * warps)
     fill_bytes(peek_i64(ctx + C_BARS), 0, BAR_BYTES * BARRIERS)
@@ -173,14 +181,17 @@ def release_barriers(ctx: int) -> int:
         bar = barrier_at(ctx, number)
         if peek_i64(bar + B_ARRIVED) == 0:
             continue
-        expected = peek_i64(bar + B_EXPECTED)
-        complete = expected > 0 and peek_i64(bar + B_ARRIVED) >= expected
-        if expected == 0:
-            complete = True
-            for warp in range(warps):
-                if waiting_lanes(ctx, warp, number) != peek_i64(warp_at(ctx, warp) + W_LIVE):
-                    complete = False
-                    break
+        expected, arrived, complete = peek_i64(bar + B_EXPECTED), peek_i64(bar + B_ARRIVED), True
+        for warp in range(warps):
+            waiting = waiting_lanes(ctx, warp, number)
+            if waiting == peek_i64(warp_at(ctx, warp) + W_LIVE):
+                if waiting:
+                    arrived += 32 - popcount(waiting)
+            elif expected == 0:
+                complete = False
+                break
+        if expected:
+            complete = arrived >= expected
         if complete:
             for warp in range(warps):
                 write_reduction(ctx, warp, number)
@@ -192,25 +203,32 @@ def release_barriers(ctx: int) -> int:
 
 @machine_code
 def run_cta(ctx: int) -> int:
-    """Warps in order, each until it waits; returns DONE, or what stopped a warp."""
+    """Warps in order, each until it waits or its time is up; returns DONE, or what stopped a warp.
+
+    Goes on with the warp that was stopped, in the round that it was in, so that the order of things does not depend on the caller's budget.
+    """
     warps = peek_i64(ctx + C_WARP_COUNT)
     while True:
-        ended, progress = True, False
-        for warp in range(warps):
-            if peek_i64(warp_at(ctx, warp) + W_SPLITS) == 0:
-                continue
-            status = run_warp(ctx, warp)
-            if status == DONE:
-                progress = True
-                continue
-            ended = False
-            if status == YIELDED:
-                progress = True
-            elif status != BLOCKED:
-                return status
-        if ended:
+        warp, round_flags = peek_i64(ctx + C_NEXT_WARP), peek_i64(ctx + C_ROUND)
+        while warp < warps:
+            if peek_i64(warp_at(ctx, warp) + W_SPLITS):
+                status = run_warp(ctx, warp)
+                if status == DONE:
+                    round_flags |= ROUND_PROGRESS
+                elif status == YIELDED:
+                    round_flags |= ROUND_PROGRESS | ROUND_ALIVE
+                elif status == BLOCKED:
+                    round_flags |= ROUND_ALIVE
+                else:
+                    poke_i64(ctx + C_NEXT_WARP, warp)
+                    poke_i64(ctx + C_ROUND, round_flags)
+                    return status
+            warp += 1
+        poke_i64(ctx + C_NEXT_WARP, 0)
+        poke_i64(ctx + C_ROUND, 0)
+        if round_flags & ROUND_ALIVE == 0:
             return DONE
-        if release_barriers(ctx) == 0 and not progress:
+        if release_barriers(ctx) == 0 and round_flags & ROUND_PROGRESS == 0:
             poke_i64(peek_i64(ctx + C_ERROR) + ERR_KIND, E_DEADLOCK)
             return FAILED
 

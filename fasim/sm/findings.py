@@ -77,11 +77,15 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
         )
     if kind == m.E_BAD_TARGET:
         return ExecutionError(
-            f"jump to nowhere: {place(where)}: {addresses[0]:#x} is no function or branch target", where, kind="bad_target"
+            f"jump to nowhere: {place(where)}: {addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target", where, kind="bad_target"
         )
     if kind == m.E_SRC_SIZE:
         size = int(error[m.ERR_BYTES // 8])
         return MemoryAccessError(f"cp.async: {place(where)}: src-size {addresses[0]} is larger than cp-size {size}", where, kind="src_size")
+    if kind == m.E_BARRIER_COUNT:
+        number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
+        here, there = (f"{n} threads" if n else "all threads" for n in (count, addresses[0]))
+        return ExecutionError(f"barrier: {place(where)}: barrier {number} for {here}, but others wait at it for {there}", where, kind="barrier")
     if kind == m.E_BARRIER_OPERANDS:
         number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
         return ExecutionError(
@@ -131,20 +135,29 @@ def _memory_error(
             side = "before the start" if distance < 0 else "past the end"
             if distance == 0:
                 inside = addresses[0] - allocation.address
-                hint += f", byte {inside} of {allocation.name}, whose {allocation.size_bytes} bytes the access of {size} bytes overruns"
+                if kind == m.E_CONST_WRITE:
+                    hint += f", byte {inside} of {allocation.name}, which kernels may only read"
+                else:
+                    hint += f", byte {inside} of {allocation.name}, whose {allocation.size_bytes} bytes the access of {size} bytes overruns"
             else:
                 hint += (
                     f", {abs(distance)} byte{'s' if abs(distance) != 1 else ''} {side} of {allocation.name} ({allocation.size_bytes} bytes)"
                 )
         if addresses[0] == 0 or 0 <= addresses[0] < 4096:
             hint += "; this looks like a null pointer"
-    action = "write" if write & 1 and kind != m.E_CONST_WRITE else "read" if not write else "access"
+    action = "write" if write else "read"
     message = f"{words}: {size}-byte {name} {action} at {place(where)}: {hint}"
     label = short if kind == m.E_MISALIGNED else f"{short}_{name}"
     access = "write" if write else "read"
     return MemoryAccessError(
         message, where, kind=label, space=name, access=access, addresses=addresses, lanes=len(where.lanes), size_bytes=size, **details
     )
+
+
+def pc_of(state: CtaState, at: int) -> int:
+    """The instruction at which a split is, from the word where its record starts."""
+    pc, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_PC, m.S_STATE, m.S_DETAIL))
+    return pc - 1 if status == m.AT_COLLECTIVE and detail & m.SYNC_FLAG else pc
 
 
 def deadlock(program: Program, state: CtaState) -> DeadlockError:
@@ -154,9 +167,8 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
         live = int(state.warps[(warp * m.WARP_BYTES + m.W_LIVE) // 8])
         for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
             at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
-            pc, mask, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_PC, m.S_MASK, m.S_STATE, m.S_DETAIL))
-            at_pc = pc - 1 if status == m.AT_COLLECTIVE and detail & m.SYNC_FLAG else pc
-            source = source_at(program, at_pc)
+            mask, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_MASK, m.S_STATE, m.S_DETAIL))
+            source = source_at(program, pc_of(state, at))
             what = f"barrier {detail}" if status == m.AT_BARRIER else "the other lanes of its mask"
             waiting.append(
                 {

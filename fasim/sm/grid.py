@@ -154,7 +154,7 @@ class GridRun:
             for warp in range(self.shape.warps):
                 for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
                     at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
-                    source = findings.source_at(self.program, int(state.splits[at + m.S_PC // 8]))
+                    source = findings.source_at(self.program, findings.pc_of(state, at))
                     lanes = findings.describe_lanes(findings.lanes_of(int(state.splits[at + m.S_MASK // 8])))
                     cta = self.shape.ctaid(state.get(m.C_CTA))
                     places.append(f"  CTA {cta} warp {warp} lanes {lanes} at {source.file}:{source.line}: `{source.text}`")
@@ -291,7 +291,8 @@ def _scheduling(state: CtaState) -> bytes:
     for record, own in zip(warps, splits):
         used = own[: record[m.W_SPLITS // 8]]
         parts += [used[:, : m.S_TURN // 8].tobytes(), np.argsort(used[:, m.S_TURN // 8], kind="stable").tobytes()]
-    return b"".join(parts)
+    words = [state.get(word) for word in (m.C_NEXT_WARP, m.C_ROUND, m.C_SLICE_LEFT)]
+    return b"".join([*parts, np.array(words).tobytes()])
 
 
 class _RepetitionWatch:

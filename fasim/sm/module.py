@@ -28,6 +28,8 @@ from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
 from fasim.toolchain.cache import cached
 
 Array = np.ndarray[Any, Any]
+#: where shared memory is that the driver keeps for cooperative groups; kernels that ask for it get some behind their own
+RESERVED_SMEM, RESERVED_SMEM_BYTES = "%reserved_smem_offset_1", 1024
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,19 @@ class Symbol:
 
     def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> Array:
         """A copy of the contents as an array of `dtype`."""
-        values: Array = self._data.view(dtype).copy()
-        return values if shape is None else values.reshape(shape)
+        try:
+            values: Array = self._data.view(dtype).copy()
+            return values if shape is None else values.reshape(shape)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"symbol {self.name} of {self.size_bytes} bytes cannot be read as {dtype} of shape {shape}: {error}") from error
 
     def write(self, values: Any) -> None:
         """Set the contents from the start on.
 
-        Raises: UsageError if the values are larger than the variable.
+        Raises: UsageError if the values are larger than the variable, or not plain numbers.
         """
+        if np.asarray(values).dtype.hasobject:
+            raise UsageError(f"symbol {self.name} takes numbers, got {type(values).__name__}")
         raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         if raw.nbytes > self._data.nbytes:
             raise UsageError(f"symbol {self.name} holds {self._data.nbytes} bytes, got {raw.nbytes}")
@@ -139,11 +146,7 @@ class Module:
         raise UsageError(f"variable {name!r} has no storage in this module")
 
     def _variables(self) -> list[ModuleVariable]:
-        if not self._programs:
-            if not self._index[0]:
-                return []
-            self.kernel(self._index[0][0])
-        return next(iter(self._programs.values())).variables
+        return _variables(self.ptx, self.path, self.arch.number)
 
     def data(self, variable: ModuleVariable) -> Array:
         """The memory of a variable, which all kernels of the module share."""
@@ -168,6 +171,16 @@ def _program(ptx: str, path: str, entry: str, arch: int) -> Program:
         return lower(parse(ptx, path), entry, arch)
 
     return _load(ptx, f"{path} {entry} {arch}", make)  # type: ignore[no-any-return]
+
+
+def _variables(ptx: str, path: str, arch: int) -> list[ModuleVariable]:
+    def make() -> list[ModuleVariable]:
+        from fasim.ptx.lower import module_variables
+        from fasim.ptx.parser import parse
+
+        return module_variables(parse(ptx, path), arch)
+
+    return _load(ptx, f"{path} variables", make)  # type: ignore[no-any-return]
 
 
 def _load(ptx: str, what: str, make: Callable[[], Any]) -> Any:
@@ -222,6 +235,9 @@ class Kernel:
         Raises: LaunchError, MemoryAccessError, DeadlockError, InstructionLimit, KernelAssertion, KernelTrap.
         """
         program, arch = self.program, self.module.arch
+        for name, number in (("max_instructions", max_instructions), ("workers", workers)):
+            if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
+                raise UsageError(f"{name} is a whole number from 1 on, got {number!r}")
         shape = self._shape(_triple(grid, "grid"), _triple(block, "block"), dynamic_smem_bytes, opt_in)
         space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
         arguments = Arguments(program, space, addresses, names)
@@ -232,12 +248,19 @@ class Kernel:
             )
         if "malloc" in program.services.values():
             space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
+        workspace = 0
+        if "%envreg2" in program.launch_rows:
+            if shape.ctas > _resident(shape, arch):
+                raise LaunchError(
+                    f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name} at once, {_resident(shape, arch)} do"
+                )
+            workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
         space.allocations.sort(key=lambda a: a.address)
         chosen = machine(backend)
         shared = Shared(
             code=link(program, chosen),
             pool=program.pool,
-            template=self._template(shape),
+            template=self._template(shape, workspace),
             specials=np.array(program.specials, np.int64).reshape(-1, 2),
             params=params,
             allocations=space.table(),
@@ -273,6 +296,8 @@ class Kernel:
             raise LaunchError(
                 f"kernel {self.name} was compiled for at most {program.max_threads} threads (__launch_bounds__), got {threads}"
             )
+        if not isinstance(dynamic, (int, np.integer)):
+            raise LaunchError(f"dynamic shared memory is a number of bytes, got {dynamic!r}")
         if dynamic < 0:
             raise LaunchError(f"dynamic shared memory cannot be {dynamic} bytes")
         if program.static_smem_bytes > arch.smem_default_bytes:
@@ -287,9 +312,11 @@ class Kernel:
                 f"kernel {self.name} needs {total} bytes of shared memory ({program.static_smem_bytes} static + {dynamic} dynamic); "
                 f"{arch.name} allows {limit} a CTA{advice}"
             )
+        if RESERVED_SMEM in program.launch_rows:
+            total = -(-total // 128) * 128 + RESERVED_SMEM_BYTES
         return LaunchShape(grid, block, total, dynamic, arch.sms)
 
-    def _template(self, shape: LaunchShape) -> Array:
+    def _template(self, shape: LaunchShape, workspace: int) -> Array:
         from fasim.sm.state import aligned_bytes
 
         program = self.program
@@ -302,6 +329,9 @@ class Kernel:
             "%nsmid": self.module.arch.sms,
             "%dynamic_smem_size": shape.dynamic_smem_bytes,
             "%total_smem_size": shape.smem_bytes,
+            "%envreg1": workspace >> 32,
+            "%envreg2": workspace & 0xFFFFFFFF,
+            RESERVED_SMEM: shape.smem_bytes - RESERVED_SMEM_BYTES,
         }
         for name, row in program.launch_rows.items():
             template[row : row + 128].view(np.uint32)[:] = values[name]

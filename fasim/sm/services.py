@@ -18,6 +18,7 @@ from fasim.sm.state import CtaState
 
 HEAP_NAME = "device malloc heap"
 HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize's default
+MAX_FIELD = 4096
 _SPEC = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|j|t|L)?([diouxXcsfFeEgGaAp%n])")
 
 
@@ -27,6 +28,8 @@ class Services:
     def __init__(self, program: Program, space: AddressSpace, output: Callable[[str], None]) -> None:
         self.program, self.space, self.output = program, space, output
         self.heap_used = 16
+        self.blocks: dict[int, int] = {}  # what malloc gave out and free did not take back: address, size
+        self.free: dict[int, list[int]] = {}  # blocks to use again, by size
 
     def perform(self, state: CtaState) -> None:
         """Do what the stopped lanes of a warp ask for, lane after lane, and let them go on."""
@@ -57,6 +60,8 @@ class Services:
                 )
             elif service == "malloc":
                 result = self._malloc(values[0])
+            elif service == "free":
+                self._free(values[0], where)
             if returns:
                 state.local[base + slots[0] : base + slots[0] + 8].view(np.uint64)[0] = result
         for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
@@ -70,11 +75,25 @@ class Services:
 
     def _malloc(self, size: int) -> int:
         heap = next(a for a in self.space.allocations if a.name == HEAP_NAME)
-        if self.heap_used + size > heap.size_bytes:
+        room = -(-max(size, 1) // 16) * 16
+        if self.free.get(room):
+            address = self.free[room].pop()
+        elif self.heap_used + room > heap.size_bytes:
             return 0
-        address = heap.address + self.heap_used
-        self.heap_used += -(-max(size, 1) // 16) * 16
+        else:
+            address = heap.address + self.heap_used
+            self.heap_used += room
+        self.blocks[address] = room
         return address
+
+    def _free(self, address: int, where: Where) -> None:
+        if address == 0:
+            return
+        if address not in self.blocks:
+            raise MemoryAccessError(
+                f"free: {findings.place(where)}: {address:#x} is not what malloc returned, or was freed before", where, kind="free", addresses=[address]
+            )
+        self.free.setdefault(self.blocks.pop(address), []).append(address)
 
     def _bytes(self, state: CtaState, local: int, where: Where, address: int, size: int) -> bytes:
         if m.LOCAL_WINDOW <= address < m.LOCAL_WINDOW + m.WINDOW_BYTES:
@@ -125,6 +144,8 @@ class Services:
                 flags, width = (flags + "-", str(-value)) if value < 0 else (flags, str(value))
             if precision == "*":
                 precision = str(max(struct.unpack("<i", argument(4))[0], 0))
+            if max(int(width or 0), int(precision or 0)) > MAX_FIELD:
+                raise NotModelled(f"printf: a field of more than {MAX_FIELD} characters: {findings.place(where)}")
             has_precision = "." in match.group(0)
             spec = "%" + flags + (width or "") + (f".{precision or 0}" if has_precision else "")
             long = length in ("l", "ll", "z", "j", "t")

@@ -17,6 +17,9 @@ Array = np.ndarray[Any, Any]
 #: copies of one warp that may be pending at first; the queue grows when a kernel issues more
 QUEUE_CAPACITY = 64
 
+#: warp instructions of a warp's turn; a turn of a CTA is a multiple, so that a loop that never ends soon repeats its states
+QUANTUM_INSTRUCTIONS = 5040
+
 
 def aligned_bytes(size: int) -> Array:
     """Zeroed bytes that start at a multiple of 64, as vector loads need."""
@@ -145,7 +148,7 @@ class CtaState:
             m.C_SPECIAL_COUNT: len(shared.specials),
             m.C_SMS: shape.sms,
             m.C_INSTRUCTIONS: len(program),
-            m.C_QUANTUM: 1 << 16,
+            m.C_QUANTUM: QUANTUM_INSTRUCTIONS,
         }
         for slot, value in values.items():
             self.set(slot, value)

@@ -57,7 +57,11 @@ def complete(queue: int, mask: int, pending: int) -> None:
             left &= left - 1
             done = peek_i64(queue + H_COMMITTED + 8 * lane) - pending
             if pending < 0 or peek_i64(entry + E_GROUP + 8 * lane) < done:
-                copy_bytes(peek_i64(entry + E_TARGET + 8 * lane), entry + E_DATA + 16 * lane, size)
+                target, data = peek_i64(entry + E_TARGET + 8 * lane), entry + E_DATA + 16 * lane
+                if size == 16:  # a constant size needs no call
+                    copy_bytes(target, data, 16)
+                else:
+                    copy_bytes(target, data, size)
                 waiting &= ~(1 << lane)
         poke_i64(entry + E_MASK, waiting)
         if waiting:

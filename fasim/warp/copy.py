@@ -5,7 +5,19 @@ from __future__ import annotations
 from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, E_SRC_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.cp_async import E_DATA, E_TARGET, ENTRY_BYTES, H_COUNT, HEADER_BYTES, commit, complete, push
-from fasim.warp.memory import P_BYTES, P_REGISTERS, SCRATCH_SPACE, check_alignment, lane_address, note_error, resolve, resolve_lane
+from fasim.warp.memory import (
+    NOWHERE,
+    P_BYTES,
+    P_REGISTERS,
+    SCRATCH_SPACE,
+    check_alignment,
+    common_distance,
+    lane_address,
+    lane_addresses,
+    note_error,
+    resolve,
+    resolve_lane,
+)
 
 # operands: those of a memory instruction for the destination, the same again for the source, then src-size (row, -1: all) and
 # the ignore-src predicate (-1: none)
@@ -16,6 +28,26 @@ Q_SOURCE, Q_SOURCE_SIZE, Q_IGNORE = P_REGISTERS, 2 * P_REGISTERS, 2 * P_REGISTER
 def queue_at(ctx: int, warp: int) -> int:
     """Address of a warp's queue."""
     return peek_i64(ctx + C_QUEUE) + warp * (HEADER_BYTES + peek_i64(ctx + C_QUEUE_CAPACITY) * ENTRY_BYTES)
+
+
+@machine_code
+def read_all(ctx: int, registers: int, operands: int, mask: int, size: int, data: int) -> bool:
+    """Every lane reads `size` bytes of one allocation, the common case; False if it is another case, and nothing was done."""
+    scratch = peek_i64(ctx + C_SCRATCH)
+    lane_addresses(registers, operands + Q_SOURCE, scratch)
+    distance = common_distance(ctx, peek_i32(operands + Q_SOURCE), size, mask, 1)
+    if distance == NOWHERE:
+        return False
+    left = mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        source = peek_i64(scratch + 8 * lane) + distance
+        if size == 16:  # a constant size needs no call
+            copy_bytes(data + 16 * lane, source, 16)
+        else:
+            copy_bytes(data + 16 * lane, source, size)
+    return True
 
 
 @machine_code
@@ -34,11 +66,13 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
         if ignore & 1:
             ignored ^= 0xFFFFFFFF
     entry = push(queue, mask, size)
+    copy_bytes(entry + E_TARGET, scratch, 8 * 32)
+    if size_row < 0 and ignore < 0 and read_all(ctx, registers, operands, mask, size, entry + E_DATA):
+        return 0
     failed, left = 0, mask
     while left:
         lane = first_bit(left)
         left &= left - 1
-        poke_i64(entry + E_TARGET + 8 * lane, peek_i64(scratch + 8 * lane))
         data = entry + E_DATA + 16 * lane
         fill_bytes(data, 0, 16)
         count = size

@@ -22,6 +22,7 @@ from fasim.isa.machine import (
     C_ERROR,
     C_INSTRUCTIONS,
     C_QUANTUM,
+    C_SLICE_LEFT,
     C_WARP,
     CALL,
     CLOCK,
@@ -133,7 +134,10 @@ def run_warp(ctx: int, warp: int) -> int:
     code, counts, count = peek_i64(ctx + C_CODE), peek_i64(ctx + C_COUNTS), peek_i64(ctx + C_INSTRUCTIONS)
     poke_i64(ctx + C_WARP, warp)
     budget = peek_i64(ctx + C_BUDGET)
-    slice_left = peek_i64(ctx + C_QUANTUM)
+    slice_left = peek_i64(ctx + C_SLICE_LEFT)
+    if slice_left <= 0:
+        slice_left = peek_i64(ctx + C_QUANTUM)
+    poke_i64(ctx + C_SLICE_LEFT, 0)
     status = DONE
     while status == DONE:
         # --- choose the lanes to run ---
@@ -168,7 +172,7 @@ def run_warp(ctx: int, warp: int) -> int:
                 break
             if budget <= 0 or slice_left <= 0:
                 interrupt(ctx, warp, pc, mask, fair, patience)
-                status = OUT_OF_BUDGET if budget <= 0 else YIELDED
+                status = YIELDED if slice_left <= 0 else OUT_OF_BUDGET
                 break
             if patience <= 0:
                 add_split(ctx, warp, pc, mask, READY, 0)
@@ -330,4 +334,6 @@ def run_warp(ctx: int, warp: int) -> int:
                 pc += 1
     poke_i64(ctx + C_CLOCK, peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget)
     poke_i64(ctx + C_BUDGET, budget)
+    if status == OUT_OF_BUDGET or status == NEEDS_SERVICE or status == QUEUE_FULL:
+        poke_i64(ctx + C_SLICE_LEFT, max(slice_left, 1))
     return status

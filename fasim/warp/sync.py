@@ -14,6 +14,7 @@ from fasim.isa.machine import (
     BARRIERS,
     C_BARS,
     C_THREADS,
+    E_BARRIER_COUNT,
     E_BARRIER_OPERANDS,
     READY,
     S_DETAIL,
@@ -72,7 +73,11 @@ def barrier_at(ctx: int, number: int) -> int:
 
 @machine_code
 def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
-    """Lanes arrive at a CTA barrier and, unless it is bar.arrive, wait there; returns 1 for operands that are not allowed."""
+    """Lanes arrive at a CTA barrier and, unless it is bar.arrive, wait there; returns 1 for operands that are not allowed.
+
+    Lanes that never were, or have exited, do not hold up a barrier: they are counted when it is looked at (`fasim.sm.cta`), for
+    lanes may exit while others wait.
+    """
     lane = first_bit(mask)
     number = peek_u32(registers + peek_i32(operands + BAR_NUMBER) + 4 * lane)
     count_row = peek_i32(operands + BAR_COUNT)
@@ -81,6 +86,13 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
         note_error(ctx, E_BARRIER_OPERANDS, lane, number, count, 0, 0)
         return 1
     bar = barrier_at(ctx, number)
+    if peek_i64(bar + B_ARRIVED) and peek_i64(bar + B_EXPECTED) != count:
+        full = (peek_i64(ctx + C_THREADS) + 31) & -32
+        earlier = peek_i64(bar + B_EXPECTED)
+        if (earlier if earlier else full) != (count if count else full):
+            note_error(ctx, E_BARRIER_COUNT, lane, number, count, 0, earlier)
+            return 1
+        count = full
     poke_i64(bar + B_EXPECTED, count)
     record = warp_at(ctx, warp)
     operation = peek_i32(operands + BAR_OP)
@@ -98,13 +110,6 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
             poke_i64(bar + B_AND, 0)
     arrived = popcount(mask)
     if operation != 1:
-        waiting = mask
-        for i in range(peek_i64(record + W_SPLITS)):
-            at = split_at(ctx, warp, i)
-            if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
-                waiting |= peek_i64(at + S_MASK)
-        if waiting == peek_i64(record + W_LIVE):
-            arrived += 32 - popcount(waiting)  # lanes that never were, or have exited, do not hold up the barrier
         add_split(ctx, warp, peek_i32(operands + BAR_PC), mask, AT_BARRIER, number)
     elif mask == peek_i64(record + W_LIVE):
         arrived = 32

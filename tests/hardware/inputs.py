@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -213,22 +214,20 @@ def rounds(row: Row) -> int:
     return MATRIX_ROUNDS if is_matrix(row) else ROUNDS
 
 
+def plan(row: Row) -> tuple[Callable[..., list[Patterns]], tuple[Any, ...]]:
+    """The function that makes a row's inputs, and its arguments: where both are equal, so are the inputs."""
+    args = register_sources(row)
+    if is_matrix(row):
+        return _matrices, (matrix_type(row), tuple((a.name, a.type_, max(a.count, 1)) for a in row.sources if a.type_ != "imm"))
+    if any(a.name == "active" for a in row.sources):
+        return _collective, (tuple((a.name, a.type_) for a in args),)
+    return _registers, (tuple(family(a.type_, row.mnemonic) for a in args), tuple(WIDTH[a.type_] for a in args), rounds(row))
+
+
 def sources(row: Row) -> list[Patterns]:
     """For each register source an array [round, lane] of patterns (predicates 0 or 1)."""
-    if is_matrix(row):
-        types = tuple((a.name, a.type_, max(a.count, 1)) for a in row.sources if a.type_ != "imm")
-        return list(_matrices(matrix_type(row), types))
-    args = register_sources(row)
-    if member_mask(row) is not None or any(a.name == "active" for a in row.sources):
-        names = tuple((a.name, a.type_) for a in args)
-        return list(_collective(names))
-    words = tuple(family(a.type_, row.mnemonic) for a in args)
-    return list(_registers(words, tuple(WIDTH[a.type_] for a in args), rounds(row)))
-
-
-def member_mask(row: Row) -> str | None:
-    """The operand that names the lanes which take part, if the row has one."""
-    return "mask" if any(a.name == "mask" for a in row.sources) and row.kind == "collective" else None
+    make, arguments = plan(row)
+    return make(*arguments)
 
 
 @functools.lru_cache(8)

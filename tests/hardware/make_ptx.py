@@ -19,8 +19,9 @@ from pathlib import Path
 import fasim.isa.rows  # noqa: F401  the import fills the table
 from fasim.isa.table import ROWS, Arg, Row
 from tests.hardware import inputs
+from tests.hardware.exceptions import TARGET, exception
 
-TARGET, PTX_VERSION, MODULE_SIZE = 90, "9.0", 100
+PTX_VERSION, MODULE_SIZE = "9.0", 100
 HEADER = f""".version {PTX_VERSION}
 .target sm_{TARGET}
 .address_size 64
@@ -51,17 +52,6 @@ class Variant:
         return self.row.name + "".join(f" {i:#x}" for i in self.immediates) + (f" @{self.space}" if self.space else "")
 
 
-def needs_newer(row: Row) -> bool:
-    """Whether the row needs a target later than ours."""
-    return row.min_arch > TARGET
-
-
-def only_in_vectors(row: Row) -> bool:
-    """Whether the row is one element of an atomic that PTX has only for vectors."""
-    operation, type_ = row.name.split(".", 1)[1].split(".", 1)
-    return operation in ("min", "max") and type_ in ("f16", "bf16", "f16x2", "bf16x2")
-
-
 def spaces(row: Row) -> tuple[str, ...]:
     """The state spaces of an atomic: a row that ends in `:global` stands beside one for shared memory."""
     if "scalar" in row.attributes or row.name.endswith(":global"):
@@ -70,15 +60,15 @@ def spaces(row: Row) -> tuple[str, ...]:
 
 
 def variants() -> Iterator[Variant]:
-    """All kernels: every row that only touches registers, and the atomics, each in global and in shared memory."""
+    """All kernels: every row that only touches registers, and the atomics, in global and in shared memory; without exceptions."""
     for row in ROWS.values():
-        if needs_newer(row):
+        if exception(row) is not None:
             continue
         if row.kind in ("lanes", "collective"):
             names = tuple(a.name for a in row.sources if a.type_ == "imm")
             for choice in IMMEDIATES[names]:
                 yield Variant(row, choice)
-        elif row.kind == "atom" and not only_in_vectors(row):
+        elif row.kind == "atom":
             for space in spaces(row):
                 yield Variant(row, (), space)
 

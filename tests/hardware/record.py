@@ -2,7 +2,7 @@
 
     python -m tests.hardware.record FOLDER [EXPECTED]
 
-writes FOLDER/rows.json.gz: about the machine, and a digest for every kernel (tests.hardware.simulate.digest). With EXPECTED, a file of
+writes FOLDER/h200_rows.json.gz: about the machine, and a digest for every kernel (tests.hardware.simulate.digest). With EXPECTED, a file of
 the same form, the raw outputs of the kernels whose digests differ go into FOLDER/different.npz, as far as LIMIT_BYTES reach.
 """
 
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from tests.hardware import inputs
-from tests.hardware.make_ptx import TARGET, Variant, modules, outputs
+from tests.hardware.exceptions import TARGET
+from tests.hardware.make_ptx import Variant, modules, outputs
 from tests.hardware.simulate import DTYPE, active_lanes, digest
 
 LIMIT_BYTES = 14 << 20
@@ -108,7 +109,7 @@ def main() -> None:
     )
     arguments.folder.mkdir(parents=True, exist_ok=True)
     content = {"about": about(), "digests": digests}
-    (arguments.folder / "rows.json.gz").write_bytes(gzip.compress(json.dumps(content, indent=0).encode(), mtime=0))
+    (arguments.folder / "h200_rows.json.gz").write_bytes(gzip.compress(json.dumps(content, indent=0).encode(), mtime=0))
     np.savez_compressed(arguments.folder / "different.npz", **different)
 
 

@@ -2,8 +2,9 @@
 
     python -m tests.hardware.record_sweeps FOLDER [EXPECTED]
 
-writes FOLDER/sums.npz: `names`, `random` [row, block of 2**16]; `every_names`, `every` [row, block of 2**18]. EXPECTED is a folder with the
-simulator's random.npz and every.npz (blocks of 2**20); results of blocks that differ go into FOLDER/blocks.npz.
+writes FOLDER/h200_sums.npz: `names`, `random` [row, the first KEPT blocks of 2**16 samples and the sum of all], `every_names`, `every`
+[row, binade]. EXPECTED is a folder with the simulator's random.npz (`names`, `sums` of blocks of 2**16) and every.npz (by name, sums of
+blocks of 2**20); all results of some blocks that differ go into FOLDER/blocks.npz.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ import numpy as np
 
 import fasim.isa.rows  # noqa: F401  the import fills the table
 from fasim.isa.table import ROWS
+from tests.hardware.exceptions import TARGET
+from tests.hardware.make_ptx import PTX_VERSION
 from tests.hardware.record import assemble
 from tests.hardware.sweeps import SAMPLE_BLOCKS, exhaustive_rows, kernel, sampled_rows
 
-HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
+HEADER = f".version {PTX_VERSION}\n.target sm_{TARGET}\n.address_size 64\n"
 BLOCKS, EACH = 2, 200  # raw blocks kept of one row, rows
+KEPT = 4
 
 
 def functions(wanted: list[tuple[str, bool]], folder: Path, store: bool) -> dict[tuple[str, bool], Any]:
@@ -58,9 +62,11 @@ def main() -> None:
         sums[key] = cupy.asnumpy(result)
     print(f"sums after {time.time() - start:.1f} s", flush=True)
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    random = np.array([sums[n, False] for n in names])
-    complete = np.array([sums[n, True].reshape(-1, 4).sum(1, dtype=np.uint64) for n in every])
-    np.savez(arguments.folder / "sums.npz", names=np.array(names), random=random, every_names=np.array(every), every=complete)
+    random = np.array([[*sums[n, False][:KEPT], sums[n, False].sum(dtype=np.uint64)] for n in names])
+    complete = np.array([sums[n, True].reshape(512, -1).sum(1, dtype=np.uint64) for n in every])
+    np.savez_compressed(
+        arguments.folder / "h200_sums.npz", names=np.array(names), random=random, every_names=np.array(every), every=complete
+    )
     if not arguments.expected:
         return
     differ: dict[tuple[str, bool], list[int]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 from collections.abc import Iterable
 from typing import Any
@@ -22,16 +21,15 @@ DTYPE = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 Patterns = Any
 
 
-@functools.cache
-def _meanings() -> dict[Any, str]:
-    return {}
+#: the first row of each meaning
+_FIRST: dict[Any, str] = {}
 
 
 def handler_key(variant: Variant) -> HandlerKey:
     """The handler of a variant; rows of one meaning (`.u32` and `.b32`, `lt` and `lo`) share that of the first."""
     row = scalar(variant.row)
     types = tuple((a.type_.replace("s", "u"), a.count) for a in row.dests)
-    return HandlerKey(_meanings().setdefault((row.semantics, types, row.sources), row.name), variant.immediates)
+    return HandlerKey(_FIRST.setdefault((row.semantics, types, row.sources), row.name), variant.immediates)
 
 
 def scalar(row: Row) -> Row:
@@ -85,8 +83,22 @@ def execute(key: HandlerKey, row: Row, sources: list[Patterns], masks: Patterns 
     return [_fetch(file[i], a) for i, a in enumerate(dest_args)]
 
 
+#: the last answers: rows of one meaning and the same inputs often follow each other
+_LAST: dict[Any, list[Patterns]] = {}
+
+
 def answers(variant: Variant) -> list[Patterns]:
     """What the variant's kernel stores, [round, lane] a destination, in the width of its type."""
+    row = variant.row
+    key = (handler_key(variant), inputs.plan(row), variant.key if row.kind == "atom" else "")
+    if key not in _LAST:
+        found = _answers(variant)
+        _LAST.clear()
+        _LAST[key] = found
+    return _LAST[key]
+
+
+def _answers(variant: Variant) -> list[Patterns]:
     row, sources, masks = variant.row, inputs.sources(variant.row), active_lanes(variant)
     if row.kind != "atom":
         return execute(handler_key(variant), row, sources, masks)

@@ -61,7 +61,7 @@ def test_arithmetic(operation, type_, backend):
     if type_ == "f16":
         compare(operation, sets, run_pairs(f"{operation}.rn.sat.f16x2", sets, backend), [sat(f, x) for x in expected])
         flushed = [tuple(f.decode(f.flush(x)) for x in s) for s in sets]
-        rounded = f.round_flushed if operation == "mul" else lambda value: f.flush(f.round(value))
+        rounded = f.round_flushed if operation in ("mul", "fma") else lambda value: f.flush(f.round(value))
         want = [rounded(exact(*v)) for v in flushed]
         compare(operation, sets, run_pairs(f"{operation}.rn.ftz.f16x2", sets, backend), want)
 

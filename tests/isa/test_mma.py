@@ -14,6 +14,7 @@ from fasim.numerics.fragments import (
     matrix_size,
     wmma_fragment_elements,
 )
+from fasim.numerics.lanes import width
 from tests.harness import BACKENDS, run_row
 from tests.matrices import decode, encode, from_registers, to_registers
 
@@ -108,6 +109,41 @@ def test_wmma_of_integers(shape, type_, suffix, c_type, d_type):
     assert (execute(names[0], tables, (a, b, c), (type_, type_, c_type, d_type), 90) == expected).all()
 
 
+SMALL = [("m8n8k32", t, f"s32.{t}.{t}.s32{sat}", "s32", "") for t in ("s4", "u4") for sat in ("", ".satfinite")]
+SMALL += [("m8n8k128", "b1", "s32.b1.b1.s32", "s32", f".{operation}.popc") for operation in ("xor", "and")]
+SMALL += [("m8n8k4", "f64", "f64.f64.f64.f64", "f64", ""), ("m8n8k4", "f64", "rz.f64.f64.f64.f64", "f64", "")]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("shape, type_, suffix, c_type, operation", SMALL)
+def test_wmma_of_8_by_8(shape, type_, suffix, c_type, operation, backend):
+    rng = np.random.default_rng(4)
+    low, high = (0, 2) if type_ == "b1" else (-8, 8) if type_ == "f64" else limits(type_)
+    a, b = (rng.integers(low, high, matrix_size(shape, x)) for x in "ab")
+    c = rng.integers(-1000, 1000, matrix_size(shape, "c"))
+    if suffix.endswith("satfinite"):
+        c[0] = 2**31 - 1
+    if type_ == "b1":
+        expected = (a[:, :, None] ^ b[None] if "xor" in operation else a[:, :, None] & b[None]).sum(axis=1) + c
+    else:
+        expected = (a @ b + c).clip(-(2**31), 2**31 - 1)
+    tables = [wmma_fragment_elements(shape, x, type_) for x in "abc"]
+    name = f"wmma.mma{operation}.sync.aligned.row.col.{shape}.{suffix}"
+    assert (execute(name, tables, (a, b, c), (type_, type_, c_type, c_type), 90, backend) == expected).all()
+
+
+@pytest.mark.parametrize("rounding, expected", [("rn", 1.0), ("rz", 1.0), ("rm", 1.0), ("rp", 1 + 2.0**-51)])
+@pytest.mark.parametrize(
+    "name", ["mma.sync.aligned.m8n8k4.row.col.{}.f64.f64.f64.f64", "wmma.mma.sync.aligned.row.col.m8n8k4.{}.f64.f64.f64.f64"]
+)
+def test_f64_mma_rounds_each_product_in_its_direction(name, rounding, expected):
+    """1 + 2^-60 + 2^-60: upward one place after each product."""
+    a, b, c = np.zeros((8, 4)), np.zeros((4, 8)), np.ones((8, 8))
+    a[:, :2], b[:2, :] = 2.0**-60, 1.0
+    tables = [fragment_elements("m8n8k4", x, "f64") for x in "abc"]
+    assert (execute(name.format(rounding), tables, (a, b, c), ("f64",) * 4, 90) == expected).all()
+
+
 def test_wmma_is_two_mma():
     rng = np.random.default_rng(5)
     registers = [rng.integers(0, 2**32, 32) & 0xBFFFBFFF for _ in range(24)]
@@ -155,5 +191,5 @@ def test_wmma_memory_rows_name_their_matrix(name):
     row = ROWS[name]
     elements = wmma_fragment_elements(row.attributes["shape"], row.attributes["operand"], row.attributes["type"])
     (fragment,) = [a for a in row.dests + row.sources if a.count]
-    assert fragment.count * 32 == elements.shape[1] * ELEMENT_BITS[row.attributes["element"]]
+    assert fragment.count * width(fragment.type_) == elements.shape[1] * ELEMENT_BITS[row.attributes["element"]]
     assert f".{row.attributes['layout']}." in name

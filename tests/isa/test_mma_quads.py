@@ -36,9 +36,15 @@ def halves(rng, kind, count):
     if kind == "bits":
         values = rng.integers(0, 1 << 16, (count, 2, 32))
     elif kind == "close":
-        values = rng.integers(0, 2, (count, 2, 32)) << 15 | rng.integers(9, 21, (count, 2, 32)) << 10 | rng.integers(0, 1024, (count, 2, 32))
+        values = (
+            rng.integers(0, 2, (count, 2, 32)) << 15 | rng.integers(9, 21, (count, 2, 32)) << 10 | rng.integers(0, 1024, (count, 2, 32))
+        )
     else:
-        values = rng.choice([0, 0x8000, 0, 0x8000, 1, 0x83FF, 0x3C00, 0xBC00, 0x7BFF, 0x7C00], (count, 2, 32), p=[0.15] * 4 + [0.1] * 3 + [0.08, 0.015, 0.005])
+        values = rng.choice(
+            [0, 0x8000, 0, 0x8000, 1, 0x83FF, 0x3C00, 0xBC00, 0x7BFF, 0x7C00],
+            (count, 2, 32),
+            p=[0.15] * 4 + [0.1] * 3 + [0.08, 0.015, 0.005],
+        )
     return [(low | high << 16).astype(np.uint32) for low, high in values]
 
 
@@ -74,7 +80,16 @@ def place(operand, form, lane, i):
     return x + (i & 2), (i & 4) + (lane & 2) + (i & 1)
 
 
-FRAGMENTS = [("a", "row", 4), ("a", "col", 4), ("b", "row", 4), ("b", "col", 4), ("c", "f16", 8), ("c", "f32", 8), ("d", "f16", 8), ("d", "f32", 8)]
+FRAGMENTS = [
+    ("a", "row", 4),
+    ("a", "col", 4),
+    ("b", "row", 4),
+    ("b", "col", 4),
+    ("c", "f16", 8),
+    ("c", "f32", 8),
+    ("d", "f16", 8),
+    ("d", "f32", 8),
+]
 
 
 @pytest.mark.parametrize("operand, form, count", FRAGMENTS)
@@ -147,7 +162,10 @@ def test_exact_arithmetic(a, b, d, c, kind):
 # --- what ptxas makes of it --------------------------------------------------------------------------------------------------------
 def kernel(a, b, d, c):
     of_d, of_c = (8 if d == "f32" else 4), (8 if c == "f32" else 4)
-    operands = ["{" + ",".join(f"%{first + i}" for i in range(count)) + "}" for first, count in ((0, of_d), (of_d, 2), (of_d + 2, 2), (of_d + 4, of_c))]
+    operands = [
+        "{" + ",".join(f"%{first + i}" for i in range(count)) + "}"
+        for first, count in ((0, of_d), (of_d, 2), (of_d + 2, 2), (of_d + 4, of_c))
+    ]
     td, tc = ("float" if t == "f32" else "unsigned" for t in (d, c))
     outputs = ",".join(f'"={"f" if d == "f32" else "r"}"(d[{i}])' for i in range(of_d))
     addends = ",".join(f'"{"f" if c == "f32" else "r"}"(c[{i}])' for i in range(of_c))
@@ -199,5 +217,5 @@ def test_machine_code(machine_code, a, b, d, c):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_tensor_cores_of_turing_are_not_modelled(backend):
-    with pytest.raises(NotModelled, match="m8n8k4.*sm_75"):
+    with pytest.raises(NotModelled, match=r"m8n8k4 of f16 on sm_75"):
         run_row(name_of("row", "col", "f32", "f32"), [0] * 12, immediates=(75,), backend=backend)

@@ -141,3 +141,40 @@ extern "C" __global__ void k(unsigned *g, unsigned long long *w, float *f, unsig
         np.testing.assert_array_equal(g, sums)
         np.testing.assert_array_equal(w, most)
         np.testing.assert_array_equal(f, halves)
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize("short", [False, True], ids=["whole", "src-size"])
+def test_cp_async(size, short):
+    source_size = ", %3" if short else ""
+    kernel = fasim.compile(f"""
+extern "C" __global__ void k(const char *a, const char *b, char *out, const int *index, const int *bytes, unsigned mask, unsigned from_b) {{
+    __shared__ __align__(16) char shared[{32 * size}];
+    const int lane = threadIdx.x;
+    for (int i = lane; i < {32 * size}; i += 32) shared[i] = 0x55;
+    __syncwarp();
+    if (mask >> lane & 1) {{
+        const char *source = (from_b >> lane & 1 ? b : a) + index[lane] * {size};
+        const unsigned target = __cvta_generic_to_shared(shared + lane * {size});
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2{source_size};" ::
+                     "r"(target), "l"(source), "n"({size}), "r"(bytes[lane]) : "memory");
+    }}
+    asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
+    __syncwarp();
+    for (int i = lane; i < {32 * size}; i += 32) out[i] = shared[i];
+}}
+""").kernel()
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 256, (2, 64, size), np.uint8)
+    index, bytes_ = rng.integers(0, 64, 32).astype(np.int32), rng.integers(0, size + 1, 32).astype(np.int32)
+    for backend in ("jit", "reference"):
+        for mask, from_b in ((0xFFFFFFFF, 0), (0xFFFFFFFF, 0xF00FF00F), (0x0FF0F00F, 0), (0x80000001, 0x80000000)):
+            out = np.zeros((32, size), np.uint8)
+            kernel.launch(1, 32, [a, b, out, index, bytes_, mask, from_b], backend=backend)
+            expected = np.full((32, size), 0x55, np.uint8)
+            for lane in range(32):
+                if mask >> lane & 1:
+                    count = bytes_[lane] if short else size
+                    expected[lane] = 0
+                    expected[lane, :count] = (b if from_b >> lane & 1 else a)[index[lane], :count]
+            np.testing.assert_array_equal(out, expected)

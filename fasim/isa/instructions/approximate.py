@@ -12,7 +12,7 @@ from typing import Any
 from fasim.isa.instructions.half import paired
 from fasim.isa.table import op
 from fasim.numerics import ieee, mufu, mufu_trig, narrow
-from fasim.numerics.lanes import Lanes, bits, const, where
+from fasim.numerics.lanes import Lanes, bits, cast, const, fma, where
 from fasim.numerics.narrow import FORMATS, Format
 
 Function = Callable[[Any], Any]
@@ -134,6 +134,56 @@ def div_full_ftz(a: Lanes, b: Lanes) -> Lanes:
     large = ieee.magnitude(b) > 2.0**126
     quarter = where(large, ieee.mul_ftz(a, const(0.25, like=a)), a)
     return ieee.mul_ftz(quarter, unit(mufu.rcp_approx_ftz, where(large, b * 0.25, b)))
+
+
+# --- f64 -----------------------------------------------------------------------------------------------------------------------
+
+_D_ONE, _D_TWO, _D_INF, _D_NAN, _D_SIGN = 0x3FF << 52, 1 << 62, 0x7FF << 52, 0x7FFFFFFF << 32, 1 << 63
+
+
+def of_upper_word(function: Function, x: Lanes) -> Lanes:
+    """A MUFU function that sees the upper word of an f64 and gives that of the result; the lower one is 0."""
+    high = function(cast(bits(x, "u64") >> 32, "u32"))
+    return bits(cast(high, "u64") << 32, "f64")
+
+
+@op(
+    "rcp.approx.ftz.f64",
+    "d:f64 = a:f64",
+    doc=_DOC + "rcp-approx-ftz-f64",
+    cases=[(_D_ONE, _D_ONE), (_D_ONE | 1 << 32, 0x3FEFFFFE << 32), (1, _D_INF), (_D_SIGN | _D_INF, _D_SIGN), (_D_INF | 1 << 32, _D_NAN)],
+)
+def rcp_f64(x: Lanes) -> Lanes:
+    return of_upper_word(mufu.rcp64h, x)
+
+
+@op(
+    "rsqrt.approx.ftz.f64",
+    "d:f64 = a:f64",
+    doc=_DOC + "rsqrt-approx-ftz-f64",
+    cases=[(_D_ONE, _D_ONE), (0x7D0 << 52, 0x2166A09E << 32), (1, _D_INF), (_D_INF, 0), (_D_SIGN | _D_ONE, _D_NAN)],
+)
+def rsqrt_f64_ftz(x: Lanes) -> Lanes:
+    return of_upper_word(mufu.rsq64h, x)
+
+
+@op(
+    "rsqrt.approx.f64",
+    "d:f64 = a:f64",
+    doc=_DOC + "rsqrt",
+    cases=[(_D_ONE, _D_ONE), (1 << 33, 0x6076A09E667F3BCD), (_D_SIGN, _D_SIGN | _D_INF), (_D_INF, 0), (_D_SIGN | _D_ONE, 0xFFF8 << 48)],
+)
+def rsqrt_f64(x: Lanes) -> Lanes:
+    tiny = x < 2.0**-1022
+    scaled = where(tiny, x * 2.0**54, x)
+    y = rsqrt_f64_ftz(scaled)
+    error = fma(scaled, -(y * y), const(1.0, like=x))
+    y = fma(fma(error, const(0.375, like=x), const(0.5, like=x)), y * error, y)
+    y = where(tiny, y * 2.0**27, y)
+    y = where(x == float("inf"), 0.0, y)
+    y = where(x < 0.0, ieee.pattern(ieee.NAN["f64"], x), y)
+    y = where(x == 0.0, ieee.copy_sign(ieee.pattern(_D_INF, x), x), y)
+    return where(ieee.is_nan(x), ieee.canonical(x + x, x), y)
 
 
 # --- tanh, and functions of f16 and bf16 ---------------------------------------------------------------------------------------

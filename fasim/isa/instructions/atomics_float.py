@@ -1,6 +1,7 @@
 """Floating-point atomics: add, and for vectors of half precision also min and max.
 
-The units that serve global memory compute in their own way: `atom.add.f32:global` and the like are those rows.
+The units that serve global memory compute in their own way: `atom.add.f32:global` and the like are those rows. What counts is where the
+address lies, also if it is a generic one.
 Source: measured on an H200.
 """
 

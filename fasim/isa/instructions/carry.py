@@ -2,7 +2,7 @@
 
 The flag is the adder's carry. PTX describes a borrow for sub.cc and subc, which is the same as long as the two are not mixed with add.cc
 and addc; where they are, ptxas hands the carry over as it is (a sub.cc without borrow sets it).
-Source: nvdisasm of sub.cc + addc and add.cc + subc for sm_90 (CUDA 13.0).
+Source: nvdisasm of sub.cc + addc and add.cc + subc for sm_90 (CUDA 13.0), checked on an H200.
 """
 
 from __future__ import annotations

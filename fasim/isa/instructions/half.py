@@ -98,9 +98,10 @@ _FTZ: dict[str, Sequence[Any]] = {
     "add": [((1, 0x8400), 0x8400), ((1, 0x3FF), 0), ((0x8001, 0x8000), 0x8000)],
     # 2**-14 (1 - 2**-11) is no subnormal, which would round it up, but is below 2**-14
     "mul": [((0x8400, 0x3800), 0x8000), ((0x0400, 0x3BFF), 0)],
+    "fma": [((0xA0CB, 0x1C28, 0x067D), 0)],
 }
 #: operations whose exact result can lie below 2**-14 and round up to it
-_TINY: dict[str, Semantics] = {"mul": narrow.product_underflows}
+_TINY: dict[str, Semantics] = {"mul": narrow.product_underflows, "fma": narrow.fma_underflows}
 _RELU: Sequence[Any] = [((0xBC00, 0x3C00, 0), 0), ((0xBC00, 0, 0), 0), ((0xFE00, 0, 0), 0x7FFF), ((0x4000, 0x4000, 0), 0x4400)]
 
 for _name, _function in _FUNCTIONS.items():

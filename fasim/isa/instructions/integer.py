@@ -193,7 +193,7 @@ for _n in SIZES:
 # --- div, rem ------------------------------------------------------------------------------------------------------------------
 # A zero divisor gives all ones, for the quotient as for the remainder: the code that ptxas makes ends in a selection of
 # ~divisor (32 bits) or -1 (16 and 64 bits). Likewise -2^(n-1) / -1 is -2^(n-1), by way of the magnitudes.
-# Source: nvdisasm of div and rem for sm_90 (CUDA 13.0), to be checked on hardware.
+# Source: nvdisasm of div and rem for sm_90 (CUDA 13.0), checked on an H200.
 
 
 def _magnitude(a: Lanes) -> Lanes:

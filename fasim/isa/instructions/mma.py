@@ -92,14 +92,18 @@ def _bits(shape: str, operation: str, min_arch: int) -> None:
     _declare([f"s32.b1.b1.s32.{operation}.popc"], shape, ("b1", "b1", "s32"), min_arch, mma, (every, every, 1, result))
 
 
+def rounded_f64(rounding: str) -> list[str]:
+    """Spellings of the types of an f64 product with a rounding: ptxas takes it in either place, and to nearest may be left out."""
+    types = "f64.f64.f64.f64"
+    return [f"{rounding}.{types}", f"{types}.{rounding}"] + ([types] if rounding == "rn" else [])
+
+
 def _f64(shape: str, min_arch: int, rounding: str) -> None:
     def mma(a: Registers, b: Registers, c: Registers) -> list[Lanes]:
         return f64_multiply(shape, a, b, c, rounding)
 
-    # ptxas takes the rounding in either place
-    names = [f"{rounding}.f64.f64.f64.f64", f"f64.f64.f64.f64.{rounding}"] + (["f64.f64.f64.f64"] if rounding == "rn" else [])
     one, result = 0x3FF << 52, {4: 0x4014, 8: 0x4022, 16: 0x4031}[sizes(shape)[2]] << 48
-    _declare(names, shape, ("f64", "f64", "f64"), min_arch, mma, (one, one, one, result))
+    _declare(rounded_f64(rounding), shape, ("f64", "f64", "f64"), min_arch, mma, (one, one, one, result))
 
 
 def _quads(a_layout: str, b_layout: str, d_type: str, c_type: str) -> None:
@@ -112,8 +116,9 @@ def _quads(a_layout: str, b_layout: str, d_type: str, c_type: str) -> None:
     d, a, b, c = (registers(count, type_) for count, type_ in zip(counts, (d_type, "f16", "f16", c_type)))
     name = f"mma.sync.aligned.m8n8k4.{a_layout}.{b_layout}.{d_type}.f16.f16.{c_type}"
     text = f"d:{d} = a:{a}, b:{b}, c:{c}, arch:imm"
-    of_d, of_c = ({"f32": (number, 8), "f16": (pair, 4)}[t] for t, number, pair in ((d_type, 0x40A00000, 0x45004500), (c_type, 0x3F800000, ONES)))
-    cases = [(((ONES,) * 2, (ONES,) * 2, (of_c[0],) * of_c[1], target), (of_d[0],) * of_d[1]) for target in (80, 90)]
+    of_c = (0x3F800000,) * 8 if c_type == "f32" else (ONES,) * 4
+    of_d = (0x40A00000,) * 8 if d_type == "f32" else (0x45004500,) * 4
+    cases = [(((ONES,) * 2, (ONES,) * 2, of_c, target), of_d) for target in (80, 90)]
     op(name, text, doc=DOC, kind="collective", min_arch=70, cases=cases, member_mask=None, archs=ARCHS)(mma)
 
 

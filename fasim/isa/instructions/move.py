@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fasim.isa.machine import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from fasim.isa.machine import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from fasim.isa.table import op
 from fasim.numerics.lanes import Lanes, bits, cast, where, width
 
@@ -144,4 +144,9 @@ for _space, _window in WINDOWS.items():
     cases=[(SHARED_WINDOW, 0), (LOCAL_WINDOW + 8, 0), (PARAM_WINDOW, 0), (0x7000_0000_0000, 1)],
 )
 def isspacep_global(a: Lanes) -> Lanes:
-    return ~(_inside(a, SHARED_WINDOW) | _inside(a, LOCAL_WINDOW) | _inside(a, PARAM_WINDOW))
+    return ~(_inside(a, SHARED_WINDOW) | _inside(a, LOCAL_WINDOW) | _inside(a, PARAM_WINDOW) | _inside(a, CONST_WINDOW))
+
+
+@op("isspacep.const", "p:pred = a:u64", doc=DOC + "isspacep", cases=[(CONST_WINDOW, 1), (CONST_WINDOW - 1, 0), (SHARED_WINDOW, 0), (0x7000_0000_0000, 0)])
+def isspacep_const(a: Lanes) -> Lanes:
+    return _inside(a, CONST_WINDOW)

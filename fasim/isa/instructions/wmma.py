@@ -1,14 +1,14 @@
 """Warp-level matrix multiply-accumulate on opaque fragments: `wmma.load`, `wmma.store`, `wmma.mma`.
 
-Since sm_80 a wmma.mma is two mma of 16 x 8 results, or one of 8 x 8; see fasim.numerics.fragments for the fragments. Loads and stores touch memory:
-their rows say which matrix they move, and the machine takes the addresses from `wmma_fragment_elements`.
+Since sm_80 a wmma.mma is two mma of 16 x 8 results, or one of 8 x 8; see fasim.numerics.fragments for the fragments. Loads and stores
+touch memory: their rows say which matrix they move, and lowering takes the addresses from `wmma_fragment_elements`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fasim.isa.instructions.mma import registers
+from fasim.isa.instructions.mma import registers, rounded_f64
 from fasim.isa.table import op
 from fasim.numerics.fragments import ELEMENT_BITS, WMMA_SHAPES, fragment_elements, wmma_blocks, wmma_fragment_elements
 from fasim.numerics.ieee import ROUNDINGS
@@ -118,8 +118,7 @@ def _declare_mma(shape: str, type_: str) -> None:
             declare(["s32.b1.b1.s32"], "s32", "s32", "", _bits(shape, operation), f".{operation}.popc")
     elif type_ == "f64":
         for rounding in ROUNDINGS:
-            names = [f"{rounding}.f64.f64.f64.f64"] + (["f64.f64.f64.f64"] if rounding == "rn" else [])
-            declare(names, "f64", "f64", "", _f64(shape, rounding))
+            declare(rounded_f64(rounding), "f64", "f64", "", _f64(shape, rounding))
     else:
         declare([f"f32.{type_}.{type_}.f32"], "f32", "f32", ", arch:imm", _float(shape, type_, "f32", "f32"))
 
