@@ -5,6 +5,7 @@ from __future__ import annotations
 from fasim.isa import machine as m
 from fasim.isa.lookup import Found
 from fasim.isa.program import HandlerUse
+from fasim.isa.rows import ROWS
 from fasim.numerics.lanes import width
 from fasim.ptx.ir import Op, PoolItem, Ref
 from fasim.ptx.lower_function import FunctionLowerer, bank_of
@@ -139,7 +140,22 @@ def lower_atom(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
         block: list[PoolItem] = [dest, 8 if bank == 64 else 4, old, new, Ref(new.reg, False, True), Ref(old.reg, False, True), *refs]
         pool.extend(block + [0] * (8 - len(block)))
     name = row.attributes.get("scalar", row.name)
-    f.finish(ins, Op(m.ATOM, pool, handler=HandlerUse(name), keeps_sources=True), [])
+    op, in_global = Op(m.ATOM, pool, handler=HandlerUse(name), keeps_sources=True), HandlerUse(f"{name}:global")
+    address = pool[4]
+    if in_global.name not in ROWS or space == m.SHARED:
+        f.finish(ins, op, [])
+    elif space == m.GENERIC and isinstance(address, Ref):
+        # global memory computes in its own way, and each lane's address decides
+        shared, here, guard = f.temporary(1), f.temporary(1), f.guard(ins) or Ref(f.context.constant(1, 1))
+        f.lanes("isspacep.shared", shared, address.reg)
+        f.emit(Op(m.LANES, [Ref(here, False, True), Ref(shared, negated=True), guard], handler=HandlerUse("and.pred")))
+        f.emit(Op(m.ATOM, list(pool), Ref(here), in_global, source=f.context.source(ins), keeps_sources=True))
+        f.emit(Op(m.LANES, [Ref(here, False, True), Ref(shared), guard], handler=HandlerUse("and.pred")))
+        op.guard = Ref(here)
+        f.emit(op)
+    else:
+        op.handler = in_global
+        f.finish(ins, op, [])
 
 
 def lower_matrix(f: FunctionLowerer, ins: Instruction, found: Found) -> None:

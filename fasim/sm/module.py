@@ -195,7 +195,7 @@ def lowering_digest() -> str:
     import fasim
 
     digest, root = hashlib.sha256(), Path(fasim.__file__).parent
-    for package in ("isa", "ptx"):
+    for package in ("numerics", "isa", "ptx"):
         for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -60,5 +60,7 @@ extern "C" __global__ void scalars(unsigned short h, short s, unsigned char c, b
 extern "C" __global__ void mbarrier(int* o) { __shared__ unsigned long long b; asm volatile("mbarrier.init.shared.b64 [%0], 32;" :: "r"((unsigned)__cvta_generic_to_shared(&b))); }
 extern "C" __global__ void texture(float* o, cudaTextureObject_t t) { o[I] = tex2D<float>(t, I, 0); }
 extern "C" __global__ void surface(int* o, cudaSurfaceObject_t t) { o[I] = surf1Dread<int>(t, I); }
+#if __CUDA_ARCH__ >= 900
 extern "C" __global__ void cluster(int* o) { cg::this_cluster().sync(); }
 extern "C" __global__ void bulk(int* o) { asm volatile("cp.async.bulk.commit_group;"); }
+#endif

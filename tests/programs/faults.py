@@ -154,7 +154,7 @@ FAULTS = [
     Fault("free_foreign", (ints(),), MemoryAccessError, ("free:", "not what malloc returned")),
     Fault("print_missing", (), MemoryAccessError, ("0x8, which is not allocated",)),
     Fault("print_wide", (1 << 30,), NotModelled, ("field of more than",)),
-    Fault("check", (3,), KernelAssertion, ("assertion `threadIdx.x != n` failed", "thread (3, 0, 0)")),
+    Fault("check", (3,), KernelAssertion, ("assert `threadIdx.x != n` failed", "thread (3, 0, 0)")),
     Fault("stop", (), KernelTrap, ("lane 3", "`trap;`")),
     Fault("mbarrier", (ints(),), UnsupportedInstruction, ("mbarrier.init.shared.b64", "nearest known", "faults.cu:")),
     Fault("texture", (ints(), 1), UnsupportedInstruction, ("tex.2d",)),
