@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -66,7 +66,7 @@ class UnsupportedInstruction(NotModelled):
 
 @dataclass(frozen=True)
 class Where:
-    """The place of a finding: source line, PTX text and the lanes concerned."""
+    """The place of a finding: source line (and the calls that were inlined, innermost first), PTX text and the lanes concerned."""
 
     kernel: str = ""
     file: str = ""
@@ -76,7 +76,8 @@ class Where:
     ctaid: tuple[int, int, int] = (0, 0, 0)
     warp: int = 0
     lanes: tuple[int, ...] = ()
-    threads: tuple[tuple[int, int, int], ...] = field(default=())
+    threads: tuple[tuple[int, int, int], ...] = ()
+    inlined_at: tuple[tuple[str, int], ...] = ()
 
 
 class ExecutionError(FasimError):

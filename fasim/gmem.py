@@ -11,7 +11,7 @@ import numpy as np
 from fasim.isa.machine import GLOBAL_BASE
 
 ALIGNMENT_BYTES = 512  # cudaMalloc gives 256 at least; kernels may rely on it
-GAP_BYTES = 4096  # so that running off the end of one buffer never lands in the next
+GAP_BYTES = 1 << 32  # addresses cost nothing: a wrong stride or a dropped offset should not land in the next buffer
 
 
 @dataclass

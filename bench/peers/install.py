@@ -15,14 +15,14 @@ from bench.figures import Figure
 class Peer:
     """A program that runs GPU kernels on the processor.
 
-    packages: what pip installs. sizes: sequence length and repetitions of each measurement. published: the figure to expect, by size.
+    packages: what pip installs. sizes: sequence length and repetitions of each measurement. expected: what others measured, by size.
     """
 
     name: str
     script: str
     packages: tuple[str, ...]
     sizes: tuple[tuple[int, int], ...]
-    published: dict[int, str]
+    expected: dict[int, str]
 
 
 PEERS = (
@@ -70,6 +70,6 @@ def measure(peer: Peer, folder: Path) -> list[Figure]:
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             figures.append(Figure(name, "s", (), f"skipped: {error}"))
             continue
-        note = f"{result['version']}; {min(result['cpu_seconds']):.2f} s of processor time; expected: {peer.published[n]}"
+        note = f"{result['version']}; {min(result['cpu_seconds']):.2f} s of processor time; elsewhere {peer.expected[n]}"
         figures.append(Figure(name, "s", tuple(result["seconds"]), note))
     return figures

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fasim.errors import FasimError, PtxError, UnsupportedInstruction
+from fasim.isa.features import feature
 from fasim.isa.machine import (
     CONST_WINDOW,
     FUNCTION_BASE,
@@ -189,17 +190,20 @@ class Context:
         return SourceInstruction(ins.text, ins.mnemonic, ins.line, files.get(loc.file, ""), loc.line, chain)
 
     def place_of(self, ins: Instruction) -> str:
-        """`file:line (ptx path:line)` for messages."""
+        """`file:line, called at file:line (PTX path:line)` for messages."""
         place = f"{self.module.path}:{ins.line}"
         if ins.loc is not None and ins.loc.line:
-            return f"{self.module.files.get(ins.loc.file, '?')}:{ins.loc.line} (PTX {place})"
+            sites = [f"{self.module.files.get(site.file, '?')}:{site.line}" for site in (ins.loc, *ins.loc.inlined_at)]
+            return f"{', called at '.join(sites)} (PTX {place})"
         return place
 
     def unsupported(self, ins: Instruction, why: str = "") -> FasimError:
         """The error for an instruction that has no row, or for `why` another one cannot be executed."""
-        near = [] if why else nearest(ins.mnemonic)
+        name = feature(ins.mnemonic)
+        near = [] if why or name else nearest(ins.mnemonic)
         hint = f"; nearest known: {', '.join(near)}" if near else ""
-        return UnsupportedInstruction(f"{self.place_of(ins)}: {ins.text!r}: {why or 'fasim does not model ' + ins.mnemonic}{hint}")
+        reason = why or f"fasim does not model {f'{name}: ' if name else ''}{ins.mnemonic}"
+        return UnsupportedInstruction(f"{self.place_of(ins)}: {ins.text!r}: {reason}{hint}")
 
     def malformed(self, ins: Instruction, why: str) -> FasimError:
         """The error for an instruction whose operands do not fit."""

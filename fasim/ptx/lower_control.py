@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fasim.isa import machine as m
+from fasim.isa.features import NOT_MODELLED_CALLS, feature
 from fasim.isa.lookup import Found
 from fasim.ptx.ir import FrameRef, LabelRef, Op, PoolItem, Ref, RegionRef
 from fasim.ptx.lower_function import FunctionLowerer, formal_layout
@@ -95,7 +96,9 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     if isinstance(call.target, Symbol):
         prototype = f.context.module.functions.get(call.target.name)
         if prototype is None or prototype.body is None:
-            raise f.context.unsupported(ins, f"the function {call.target.name} is declared but has no body in this module")
+            lacking = feature(call.target.name, NOT_MODELLED_CALLS)
+            why = f"fasim does not model {lacking}" if lacking else "it is declared but has no body in this module"
+            raise f.context.unsupported(ins, f"the kernel calls {call.target.name}: {why}")
         target, address = call.target.name, f.context.constant(64, 0)
     else:
         prototype = f.prototype(call.prototype.name if call.prototype else "")

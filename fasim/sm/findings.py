@@ -39,7 +39,7 @@ def where_of(program: Program, shape: LaunchShape, cta: int, warp: int, lanes: t
     """The place of an instruction and the threads concerned."""
     source = source_at(program, pc)
     threads = tuple(shape.tid(32 * warp + lane) for lane in lanes)
-    return Where(program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads)
+    return Where(program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads, source.inlined_at)
 
 
 def source_at(program: Program, pc: int) -> SourceInstruction:
@@ -52,6 +52,7 @@ def source_at(program: Program, pc: int) -> SourceInstruction:
 def place(where: Where) -> str:
     """One sentence fragment: kernel, source line, PTX text, CTA, warp, lanes."""
     line = f"{where.file}:{where.line}" if where.line else f"PTX line {where.ptx_line}"
+    line += "".join(f", called at {file}:{number}" for file, number in where.inlined_at)
     lanes = f"lane{'s' if len(where.lanes) != 1 else ''} {describe_lanes(where.lanes)}" if where.lanes else ""
     thread = f", first threadIdx {where.threads[0]}" if where.threads else ""
     return f"kernel {where.kernel}, {line}: `{where.text}` in CTA {where.ctaid}, warp {where.warp}, {lanes}{thread}"
