@@ -12,7 +12,8 @@ __all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device
 if TYPE_CHECKING:
     from fasim import errors
     from fasim.sm.arguments import DeviceArray, device_array, empty
-    from fasim.sm.module import Kernel, LaunchResult, Module, compile
+    from fasim.sm.module import Kernel, Module, compile
+    from fasim.sm.result import LaunchResult
 
 
 def __getattr__(name: str) -> Any:
@@ -27,3 +28,7 @@ def __getattr__(name: str) -> Any:
             if hasattr(loaded, name):
                 return getattr(loaded, name)
     raise AttributeError(f"module 'fasim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -73,5 +73,8 @@ def architecture(name: str) -> Architecture:
     number = int(match[1]) if match else 0
     if number not in ARCHITECTURES:
         known = ", ".join(a.name for a in ARCHITECTURES.values())
-        raise UsageError(f"fasim does not know the architecture {name!r}; known: {known}")
+        digits = re.search(r"\d+", name)
+        near = ARCHITECTURES.get(int(digits[0])) if digits else None
+        hint = f" (did you mean {near.name}?)" if near else ""
+        raise UsageError(f"fasim does not know the architecture {name!r}{hint}; known: {known}")
     return ARCHITECTURES[number]

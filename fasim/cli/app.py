@@ -55,12 +55,18 @@ def run(
             "Contents: zeros, ones, full(v), arange, normal, uniform(lo,hi), randint(lo,hi), bits, uninit.",
         ),
     ] = None,
+    symbol: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="File: set a __constant__ or __device__ variable; values as in --arg.")
+    ] = None,
     define: Annotated[list[str] | None, typer.Option("-D", metavar="NAME[=VALUE]", help="File: a macro.")] = None,
     include: Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="File: a directory of headers.")] = None,
     expect: Annotated[list[str] | None, typer.Option(metavar="NAME=@FILE", help="What an array should hold: o=@ref.npy.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance.", show_default="the kernel's; 0 for files")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance.", show_default="the kernel's; 0 for files")] = None,
     check: Annotated[bool, typer.Option("--check/--no-check", help="Compare with the reference.")] = True,
+    print_: Annotated[
+        list[str] | None, typer.Option("--print", metavar="NAME[SLICE]", help="Print a part of a buffer after the run: 'y[:8]'.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save all arrays as they are after the launch.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random inputs.")] = 0,
     arch: Annotated[str, typer.Option(metavar="sm_NN", help="Target architecture.")] = "sm_90",
@@ -79,7 +85,7 @@ def run(
 
     options = RunOptions(
         entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), tuple(expect or ()), rtol, atol, check, save,
-        seed, arch, backend, workers, max_instructions, json, counts,
+        seed, arch, backend, workers, max_instructions, json, counts, tuple(symbol or ()), tuple(print_ or ()),
     )  # fmt: skip
     general = [opt for param in ctx.command.params if param.param_type_name == "option" for opt in (*param.opts, *param.secondary_opts)]
     return carry_out(words or [], options, general, ctx.obj)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import fasim
 from fasim.cli.job import Job, Reference, RunOptions, expectations
+from fasim.cli.slices import check_slices
 from fasim.cli.values import Value
 from fasim.errors import UsageError
 from fasim.report.dtypes import short_name
@@ -82,6 +83,7 @@ def prepare(name: str, words: Sequence[str], options: RunOptions, general: Seque
         args = [Value(a.name, a.value.copy() if a.direction == "inout" else a.value, short_name(a.value.dtype)) for a in inputs]
     except MemoryError as error:
         raise UsageError(f"the inputs of {spec.name} do not fit into memory: {error}") from None
+    check_slices(options.prints, args)
     launch = spec.launch(given)
     given_references = expectations(options, args)
     rtol, atol = spec.tolerance(given)
@@ -113,7 +115,7 @@ def prepare(name: str, words: Sequence[str], options: RunOptions, general: Seque
 def _refuse_file_options(spec: KernelSpec, options: RunOptions) -> None:
     given = {
         "--entry": options.entry, "--grid": options.grid, "--block": options.block, "--smem": options.smem_bytes, "--arg": options.args,
-        "-D": options.defines, "-I": options.include_dirs,
+        "--symbol": options.symbols, "-D": options.defines, "-I": options.include_dirs,
     }  # fmt: skip
     for flag, value in given.items():
         if value not in (None, ()):

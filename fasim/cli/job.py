@@ -40,6 +40,8 @@ class RunOptions:
     max_instructions: int | None = None
     json: bool = False
     counts: bool = False
+    symbols: tuple[str, ...] = ()
+    prints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def _run(args: list[str], started: float) -> int:
     try:
         with prompt_interrupt(EXIT_INTERRUPTED):
             code = _invoke(args, started)
+            _tell_of_cache()
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
@@ -53,6 +54,17 @@ def _run(args: list[str], started: float) -> int:
         # whoever reads our output has gone: nothing is left to say, not even when the interpreter flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CLOSED_PIPE
+
+
+def _tell_of_cache() -> None:
+    """One warning if nothing could be kept, so that every run compiles anew."""
+    cache = sys.modules.get("fasim.toolchain.cache")
+    if cache is not None and cache.write_failures:
+        from fasim.cli.failures import warn
+
+        reason = cache.write_failures[0].strerror
+        warn(f"cannot write to the cache {cache.cache_dir()}: {reason}; set FASIM_CACHE_DIR to a directory of yours")
+        cache.write_failures.clear()
 
 
 def _interrupted(*, json: bool) -> int:
@@ -88,6 +100,9 @@ def _invoke(args: list[str], started: float) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         if hasattr(error, "format_message"):
+            if not error.format_message():
+                # `fasim` alone: typer has printed the help
+                return UsageError.exit_code
             context = getattr(error, "ctx", None)
             advice = f"\nTry: {context.command_path} --help" if context is not None else ""
             caught = UsageError(error.format_message() + advice)

@@ -11,13 +11,14 @@ import numpy as np
 
 import fasim
 from fasim.cli.collection import unknown_option
-from fasim.cli.failures import warn
 from fasim.cli.job import Job, RunOptions, expectations
-from fasim.cli.signature import Parameter, check_names, describe, example_command, parameters
+from fasim.cli.signature import check_names, check_type, describe, example_command, parameters
+from fasim.cli.slices import check_slices
 from fasim.cli.values import Value, parse_argument
 from fasim.errors import UsageError
-from fasim.report.dtypes import DTYPES
-from fasim.sm.module import Kernel
+from fasim.sm.module import Kernel, Module
+from fasim.sm.symbol import Symbol
+from fasim.toolchain.names import did_you_mean
 
 
 def parse_sizes(text: str, what: str) -> tuple[int, ...]:
@@ -53,19 +54,24 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
     if doubled := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"two arguments are called {doubled[0]!r}")
     expected = expectations(options, args)
+    if not options.expect and (options.rtol is not None or options.atol is not None):
+        raise UsageError("--rtol and --atol need something to compare with: --expect NAME=@FILE")
+    check_slices(options.prints, args)
     defines = dict(parse_define(text) for text in options.defines)
     start = time.perf_counter()
     module = fasim.compile(path, arch=options.arch, defines=defines, include_dirs=options.include_dirs, entry=options.entry)
-    if module.compiled is not None:
+    if module.compiled is not None and (options.counts or not module.compiled.from_cache):
         _show_warnings(module.compiled.log)
     kernel = module.kernel(options.entry)
     compile_seconds = time.perf_counter() - start
     if grid is None or block is None or len(args) != len(kernel.program.parameters):
         raise _missing(path, kernel, options, len(args))
-    known = parameters(kernel) if module.compiled is not None else []
-    if complaint := check_names(names, known) if known else None:
+    if complaint := check_names(names, parameters(kernel)) if module.compiled is not None else None:
         raise UsageError(complaint)
-    _warn_types(args, known)
+    for value, declared in zip(args, kernel.signature or ()):
+        if complaint := check_type(value.name, value.dtype, declared) if value.is_array else None:
+            raise UsageError(complaint)
+    set_symbols(module, options)
     return Job(
         kernel,
         path,
@@ -86,10 +92,40 @@ def _missing(path: str, kernel: Kernel, options: RunOptions, given: int) -> Usag
     missing = [flag for flag, value in (("--grid", options.grid), ("--block", options.block)) if not value]
     if given != len(known):
         missing.append(f"{len(known)} --arg, one a parameter in their order (got {given})")
+    symbols = ", ".join(map(repr_symbol, map(kernel.module.symbol, kernel.module.symbol_names)))
+    variables = f"Variables that --symbol sets: {symbols}.\n" if symbols else ""
+    given_options = [*(("-D", text) for text in options.defines), *(("-I", str(directory)) for directory in options.include_dirs)]
+    kept = [word for pair in given_options for word in pair]
     return UsageError(
-        f"kernel {kernel.name} needs {' and '.join(missing)}. It takes:\n{describe(known)}\n"
-        f"For example:\n  {example_command(path, kernel, known, options.smem_bytes or 0)}"
+        f"kernel {kernel.name} needs {' and '.join(missing)}. It takes:\n{describe(known)}\n{variables}"
+        f"For example (adapt the sizes):\n  {example_command(path, kernel, known, options.smem_bytes or 0, kept)}"
     )
+
+
+def set_symbols(module: Module, options: RunOptions) -> None:
+    """Carry out --symbol.
+
+    Raises: UsageError with the module's variables.
+    """
+    for i, text in enumerate(options.symbols):
+        listed = ", ".join(map(repr_symbol, map(module.symbol, module.symbol_names))) or "none"
+        if not re.match(r"[A-Za-z_][\w:]*=", text):
+            raise UsageError(f"--symbol {text!r}: write NAME=VALUE; variables of the module: {listed}")
+        name, _, spec = text.partition("=")
+        if name not in module.symbol_names:
+            raise UsageError(f"--symbol {text!r}: no variable {name!r}{did_you_mean(name, module.symbol_names)}; there are: {listed}")
+        value = parse_argument(f"symbol={spec}", i, options.seed, flag="--symbol", shown=text).value
+        if value is None:
+            raise UsageError(f"--symbol {text!r}: a variable takes numbers, not null")
+        try:
+            module.symbol(name).write(value)
+        except UsageError as error:
+            raise UsageError(f"--symbol {text!r}: {error}") from None
+
+
+def repr_symbol(symbol: Symbol) -> str:
+    """A variable with its size, for lists."""
+    return f"{symbol.name} ({symbol.size_bytes} bytes{' of ' + symbol.dtype if symbol.dtype else ''})"
 
 
 def _by_value(value: Value, type_: str, size_bytes: int) -> Value:
@@ -99,18 +135,6 @@ def _by_value(value: Value, type_: str, size_bytes: int) -> Value:
     if value.value.nbytes != size_bytes:
         raise UsageError(f"argument {value.name} is a structure of {size_bytes} bytes, the array has {value.value.nbytes}")
     return Value(value.name, np.frombuffer(value.value.tobytes(), f"V{size_bytes}")[0], value.dtype)
-
-
-def _warn_types(args: Sequence[Value], known: Sequence[Parameter]) -> None:
-    """Tell of buffers whose elements have another size or kind than the parameter's: the kernel reads the bytes as its own type."""
-    for value, parameter in zip(args, known):
-        if not (value.is_array and parameter.is_pointer and parameter.dtype and value.dtype in DTYPES):
-            continue
-        given, wanted = DTYPES[value.dtype], DTYPES[parameter.dtype]
-        raw = given.itemsize == 1 or (given.itemsize == wanted.itemsize and (given.kind in "iu" or wanted.kind in "iu"))
-        if not raw and value.dtype != parameter.dtype:
-            declared = f"{parameter.type_} {parameter.name}"
-            warn(f"argument {value.name} is {value.dtype}, and the kernel declares `{declared}`: it reads the bytes as its own type")
 
 
 def _show_warnings(log: str) -> None:

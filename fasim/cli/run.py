@@ -16,10 +16,11 @@ from fasim.cli import collection, ownfile
 from fasim.cli.failures import report_error
 from fasim.cli.job import Job, Reference, RunOptions, check_save, save
 from fasim.cli.progress import progress_bar
+from fasim.cli.slices import show_slices
 from fasim.errors import FasimError, UsageError
 from fasim.report.compare import compare, statistics
 from fasim.report.records import LineCount, OutputReport, RunReport, Seconds
-from fasim.sm.module import LaunchResult
+from fasim.sm.result import LaunchResult
 
 SOURCE_SUFFIXES = (".cu", ".ptx", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 
@@ -53,7 +54,10 @@ def run(words: Sequence[str], options: RunOptions, general: Sequence[str], start
     try:
         result, load_seconds = _launch(job, options, printed)
     except FasimError as error:
-        return report_error(error, json=options.json, output="".join(printed))
+        code = report_error(error, json=options.json, output="".join(printed))
+        if options.save is not None:
+            print(f"nothing was saved to {options.save}", file=sys.stderr)
+        return code
     if options.save is not None:
         save(options.save, job.args)
     report = _report(job, options, result, before, load_seconds, started)
@@ -140,6 +144,7 @@ def _report(
         counts = [
             LineCount(c.executions, c.source.mnemonic, c.source.text, c.source.file, c.source.line, c.source.ptx_line)
             for c in result.counts
+            if c.executions
         ]
     return RunReport(
         kernel=result.kernel,
@@ -158,7 +163,7 @@ def _report(
         ordered=result.ordered,
         warp_instructions=result.warp_instructions,
         shared_instructions=result.shared_instructions,
-        instruction_mix=result.by_mnemonic(),
+        instruction_mix={name: count for name, count in result.by_mnemonic().items() if count},
         counts=counts,
         outputs=outputs,
         verdict="unchecked" if not judged else "right" if all(judged) else "wrong",
@@ -167,6 +172,7 @@ def _report(
         output=result.output,
         saved=str(options.save) if options.save else None,
         version=fasim.__version__,
+        prints=show_slices(options.prints, job.args),
     )
 
 

@@ -52,8 +52,10 @@ class Initialiser:
     help: str
 
 
-def parse_argument(text: str, position: int, seed: int) -> Value:
+def parse_argument(text: str, position: int, seed: int, *, flag: str = "--arg", shown: str = "") -> Value:
     """One --arg; random values come from numpy.random.default_rng([seed, position]).
+
+    flag, shown: the option and its text in messages.
 
     Raises: UsageError.
     """
@@ -62,7 +64,7 @@ def parse_argument(text: str, position: int, seed: int) -> Value:
     try:
         return _parse(name, spec, np.random.default_rng([seed, position]))
     except UsageError as error:
-        raise UsageError(f"--arg {text!r}: {error}") from None
+        raise UsageError(f"{flag} {(shown or text)!r}: {error}") from None
 
 
 def parse_expectation(text: str) -> tuple[str, Array, str]:

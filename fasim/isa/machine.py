@@ -110,8 +110,9 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_ROUND,
     C_SLICE_LEFT,
     C_INSTRUCTIONS,
-) = (8 * i for i in range(51))
-CONTEXT_WORDS = C_INSTRUCTIONS // 8 + 1
+    C_TIME,
+) = (8 * i for i in range(52))
+CONTEXT_WORDS = C_TIME // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
 ROUND_ALIVE, ROUND_PROGRESS = 1, 2
@@ -128,6 +129,9 @@ READY, AT_BARRIER, AT_COLLECTIVE = range(3)
 SYNC_FLAG = 1 << 40
 #: in the detail of a split: it asks for a service
 SERVICE_FLAG = 1 << 41
+#: in the detail of a split: it waits at a collective instruction (for the lanes in the low 32 bits)
+COLLECTIVE_FLAG = 1 << 42
+ALL_LANES = 0xFFFFFFFF
 
 # --- a barrier: 8 x int64, 16 a CTA --------------------------------------------------------------------------------------------
 BAR_BYTES, BARRIERS = 64, 16

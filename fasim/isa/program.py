@@ -83,6 +83,7 @@ class Program:
     save_bytes: int = 0
     communicates: bool = False
     uses_copies: bool = False
+    reads_clock: bool = False
     services: dict[int, str] = field(default_factory=dict)
     max_threads: int = 0
     required_block: tuple[int, int, int] | None = None

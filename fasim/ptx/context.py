@@ -79,6 +79,7 @@ class Context:
     services: list[str] = field(default_factory=list)
     communicates: bool = False
     uses_copies: bool = False
+    reads_clock: bool = False
     trash: dict[int, VReg] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

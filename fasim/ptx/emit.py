@@ -104,7 +104,11 @@ class Emitter:
         if isinstance(item, Ref):
             return [self.row(item.reg) | int(item.negated)]
         if isinstance(item, FrameRef):
-            return [self.frames[item.function] if item.function else max(size for name, size in self.frames.items() if name != self.context.kernel.name)]
+            return [
+                self.frames[item.function]
+                if item.function
+                else max(size for name, size in self.frames.items() if name != self.context.kernel.name)
+            ]
         if isinstance(item, RegionRef):
             if not self._saves_rows(item.caller, item.callee):
                 return [0] * 6
@@ -175,6 +179,7 @@ class Emitter:
             save_bytes=-(-max(saved, default=0) // 8) * 8,
             communicates=context.communicates,
             uses_copies=context.uses_copies,
+            reads_clock=context.reads_clock,
             services=services,
             max_threads=int(np.prod(maximum.values)) if maximum else 0,
             required_block=(int(needed[0]), int(needed[1]), int(needed[2])) if needed else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fasim.errors import NotModelled
 from fasim.isa.program import ModuleVariable, Program
 from fasim.ptx.allocate import allocate
 from fasim.ptx.context import Context
@@ -38,6 +39,8 @@ def lower(module: Module, entry: str, arch: int) -> Program:
     Raises: UnsupportedInstruction with place and nearest known name for what fasim does not model; PtxError for malformed operands.
     """
     kernel = module.functions[entry]
+    if module.address_size != 64:
+        raise NotModelled(f"{module.path}: .address_size {module.address_size}: fasim models 64-bit addresses only")
     context = Context(module, kernel, arch)
     taken = _taken_addresses(module)
     functions = _reachable(module, kernel, taken)

@@ -134,7 +134,7 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     )
     f.finish(ins, op, [])
     for operand, slot, size in loads:
-        f.load_slot(operand, slot, size)
+        f.load_slot(operand, slot, size, f.guard(ins))
 
 
 def _lower_service(f: FunctionLowerer, ins: Instruction, call: Call, service: str) -> None:
@@ -147,7 +147,7 @@ def _lower_service(f: FunctionLowerer, ins: Instruction, call: Call, service: st
     for operand, slot in zip(call.returns, slots):
         if isinstance(operand, Register):
             assert isinstance(slot, int)
-            f.load_slot(operand, slot, 8)
+            f.load_slot(operand, slot, 8, f.guard(ins))
 
 
 LOWERERS = {

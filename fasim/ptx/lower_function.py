@@ -112,11 +112,11 @@ class FunctionLowerer:
         base: PoolItem = -1 if self.is_kernel else Ref(self.frame_row())
         return [m.LOCAL, size, 1, 0, base, 0, slot, 0, int(write)]
 
-    def load_slot(self, operand: Operand, slot: int, size: int) -> None:
-        """Read a register back from its slot."""
+    def load_slot(self, operand: Operand, slot: int, size: int, guard: Ref | None = None) -> None:
+        """Read a register back from its slot, in the lanes of `guard`."""
         assert isinstance(operand, Register)
         reg = self.register(operand.name)
-        self.emit(Op(m.LOAD, [*self._slot_operands(slot, size, write=False), Ref(reg, False, True), 8 if reg.bank == 64 else 4]))
+        self.emit(Op(m.LOAD, [*self._slot_operands(slot, size, write=False), Ref(reg, False, True), 8 if reg.bank == 64 else 4], guard))
 
     def load_formals(self) -> None:
         """At the function's start: parameters that are registers come from the frame."""
@@ -195,7 +195,10 @@ class FunctionLowerer:
         if operand.name in CLOCKS:
             size, shift = CLOCKS[operand.name]
             reg = self.temporary(8 * size)
-            self.emit(Op(m.CLOCK, [Ref(reg, False, True), size, shift]))
+            launch_wide = operand.name.startswith("%globaltimer")
+            self.context.communicates |= launch_wide  # its value depends on what other CTAs have done
+            self.context.reads_clock = True
+            self.emit(Op(m.CLOCK, [Ref(reg, False, True), size, shift, int(launch_wide)]))
             return reg
         special = self.context.special(operand.name)
         if special is None:
@@ -207,6 +210,8 @@ class FunctionLowerer:
         context, bits = self.context, width(type_)
         bank = bank_of(bits)
         if isinstance(operand, Register):
+            if operand.selector:
+                raise context.unsupported(ins, f"fasim does not model parts of registers ({operand.name}.{operand.selector})")
             reg = self.special(ins, operand) if operand.special else self.register(operand.name)
             if reg.bank != bank:
                 if 1 in (reg.bank, bank) or (reg.bank < bank and not operand.special):

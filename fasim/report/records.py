@@ -71,7 +71,9 @@ class RunReport:
     options: a collection kernel's options; defines: the macros it was compiled with. sizes are (x, y, z).
     warp_instructions: executed instructions, each counted once a warp; shared_instructions: those of them that access shared memory.
     instruction_mix: warp instructions by PTX mnemonic, most frequent first. counts: by instruction, only if asked for.
+    Neither has entries for what was not executed.
     ordered: CTAs ran one after the other, because they communicate. output: what device printf wrote.
+    prints: the parts of buffers that were asked for, as text.
     """
 
     kernel: str
@@ -99,6 +101,7 @@ class RunReport:
     output: str
     saved: str | None
     version: str
+    prints: list[str] = field(default_factory=list, kw_only=True)
     schema: str = field(default=RUN_SCHEMA, kw_only=True)
 
 

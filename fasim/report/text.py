@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
+import os
+
 from fasim.report.compare import Comparison, Statistics
-from fasim.report.records import OutputReport, RunReport
+from fasim.report.records import LineCount, OutputReport, RunReport
 
 _GREEN, _RED, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[0m"
+
+#: lines of the source in the list of executions, and characters of each
+_LINES_SHOWN, _LINE_WIDTH = 20, 90
 
 
 def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -> str:
@@ -37,6 +43,8 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
     if report.saved:
         rows.append(("saved", report.saved))
     lines = _aligned(rows)
+    if report.prints:
+        lines += ["", *report.prints]
     if counts:
         lines += ["", *_mix(report)]
     return "\n".join(lines)
@@ -107,9 +115,31 @@ def _mix(report: RunReport) -> list[str]:
     lines = [f"{'executions':>14}  {'share':>6}  instruction"]
     lines += [f"{count:>14,}  {100 * count / total:>5.1f}%  {name}" for name, count in report.instruction_mix.items() if count]
     if report.counts is not None:
-        lines += ["", f"{'executions':>14}  place"]
-        for row in report.counts:
-            if row.executions:
-                place = f"{row.file}:{row.line}" if row.line else f"PTX line {row.ptx_line}"
-                lines.append(f"{row.executions:>14,}  {place}: {row.text}")
+        lines += ["", *_by_line(report.counts, total)]
     return lines
+
+
+def _by_line(counts: list[LineCount], total: int) -> list[str]:
+    """Executions by source line, most first."""
+    places: dict[tuple[str, int], int] = {}
+    for row in counts:
+        place = (row.file, row.line) if row.line else ("", 0)
+        places[place] = places.get(place, 0) + row.executions
+    ranked = sorted(places.items(), key=lambda item: (-item[1], item[0]))
+    lines = [f"{'executions':>14}  {'share':>6}  source line"]
+    for (file, line), executions in ranked[:_LINES_SHOWN]:
+        text = linecache.getline(file, line).strip()[:_LINE_WIDTH]
+        shown = f"{_relative(file)}:{line}{': ' + text if text else ''}" if line else "(no source line)"
+        lines.append(f"{executions:>14,}  {100 * executions / total:>5.1f}%  {shown}")
+    if len(ranked) > _LINES_SHOWN:
+        lines.append(f"{'':>14}  {'':>6}  and {len(ranked) - _LINES_SHOWN} more lines (all instructions: --json --counts)")
+    return lines
+
+
+def _relative(file: str) -> str:
+    """A path from the working directory if it is below that."""
+    try:
+        shown = os.path.relpath(file)
+    except ValueError:
+        return file
+    return file if shown.startswith("..") else shown

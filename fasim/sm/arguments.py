@@ -12,6 +12,7 @@ from fasim.errors import LaunchError
 from fasim.gmem import AddressSpace, Allocation
 from fasim.isa.program import Parameter, Program
 from fasim.sm.cta import FRESH_BYTE
+from fasim.toolchain.signature import Declared, bits_name, numpy_name, refuses, signed_range
 
 Array = np.ndarray[Any, Any]
 _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -62,8 +63,16 @@ def _share_memory(a: Array, b: Array) -> bool:
 class Arguments:
     """Lays out one launch's parameters and the buffers behind them."""
 
-    def __init__(self, program: Program, space: AddressSpace, addresses: dict[int, Allocation], names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        space: AddressSpace,
+        addresses: dict[int, Allocation],
+        names: Sequence[str] = (),
+        signature: Sequence[Declared] | None = None,
+    ) -> None:
         self.program, self.space, self.addresses, self.names = program, space, addresses, names
+        self.signature = signature
         self.copies: list[tuple[Array, Array]] = []
 
     def pack(self, args: Sequence[Any]) -> Array:
@@ -75,7 +84,7 @@ class Arguments:
         if not isinstance(args, (Sequence, np.ndarray)) or isinstance(args, (str, bytes)):
             raise LaunchError(f"the arguments of {self.program.title} are a sequence, got {type(args).__name__}")
         if len(args) != len(params):
-            names = ", ".join(f"{self._name(p, i)}: {p.type_}" for i, p in enumerate(params))
+            names = ", ".join(f"{self._name(p, i)}: {self._type(p, i)}" for i, p in enumerate(params))
             raise LaunchError(f"kernel {self.program.title} takes {len(params)} arguments ({names}), got {len(args)}")
         data = np.zeros(max(self.program.param_bytes, 8), np.uint8)
         for i, (param, value) in enumerate(zip(params, args)):
@@ -93,38 +102,73 @@ class Arguments:
         """What to call a parameter: compilers only write `kernel_param_0`."""
         if index < len(self.names):
             return self.names[index]
+        if self.signature and self.signature[index].name:
+            return self.signature[index].name
         return f"#{index}" if "_param_" in param.name else param.name
+
+    def _type(self, param: Parameter, index: int) -> str:
+        return self.signature[index].type_ if self.signature else param.type_
 
     def _bytes(self, index: int, param: Parameter, value: Any) -> bytes:
         name = self._name(param, index)
         if isinstance(value, DeviceArray):
-            self._need_pointer(name, param, "a device array")
+            self._check_array(index, param, value.data, "a device array")
             address = self._allocate(name, value.data).address + value.offset * value.data.itemsize
             return (address & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
-        if isinstance(value, np.ndarray) and value.ndim:
-            self._need_pointer(name, param, "an array")
+        structure = param.type_.startswith("b8[")
+        if isinstance(value, np.ndarray) and value.ndim and not (structure and value.dtype == np.uint8):
+            self._check_array(index, param, value, "an array")
             return self._allocate(name, value).address.to_bytes(8, "little")
         if value is None:
-            self._need_pointer(name, param, "None (a null pointer)")
+            self._need_pointer(index, param, "None (a null pointer)")
             return bytes(8)
-        if isinstance(value, (np.void, np.generic, np.ndarray)) and (param.type_.startswith("b8[") or isinstance(value, np.void)):
+        if isinstance(value, (np.void, np.generic, np.ndarray)) and (structure or isinstance(value, np.void)):
             raw = bytes(np.asarray(value).tobytes())
             if len(raw) != param.size_bytes:
-                raise LaunchError(f"argument {name} of {self.program.title} is a structure of {param.size_bytes} bytes, got {len(raw)}")
+                raise LaunchError(f"{self._is(index, param)}, a structure of {param.size_bytes} bytes, got {len(raw)}")
             return raw
-        return self._scalar(name, param, value)
+        return self._scalar(index, param, value)
 
-    def _need_pointer(self, name: str, param: Parameter, what: str) -> None:
-        if param.size_bytes != 8 or param.type_[0] == "f":
-            raise LaunchError(f"argument {name} of {self.program.title} is {param.type_}, not a pointer: it cannot take {what}")
+    def _is(self, index: int, param: Parameter) -> str:
+        """The beginning of a message."""
+        return f"argument {self._name(param, index)} of {self.program.title} is {self._type(param, index)}"
 
-    def _scalar(self, name: str, param: Parameter, value: Any) -> bytes:
+    def _need_pointer(self, index: int, param: Parameter, what: str) -> None:
+        declared = self.signature[index] if self.signature else None
+        # a structure that holds one pointer is as large as a pointer
+        scalar = declared is not None and not declared.is_pointer and declared.dtype != "" and not declared.dtype.endswith("64")
+        if param.size_bytes != 8 or param.type_[0] == "f" or scalar:
+            raise LaunchError(f"{self._is(index, param)}, not a pointer: it cannot take {what}")
+
+    def _check_array(self, index: int, param: Parameter, array: Array, what: str) -> None:
+        self._need_pointer(index, param, what)
+        declared = self.signature[index] if self.signature else None
+        if declared is None or not refuses(declared, array.dtype.kind, array.dtype.itemsize):
+            return
+        wanted, bits = numpy_name(declared.dtype), bits_name(declared.dtype)
+        convert = f".astype(np.{wanted}) converts the values" if wanted else "numpy has no bfloat16: give its bits as np.uint16"
+        raise LaunchError(
+            f"{self._is(index, param)}, and the array is {array.dtype}: the kernel would read its bytes as {declared.dtype} elements. "
+            f"{convert}, .view(np.{bits}) passes the bits as they are"
+        )
+
+    def _scalar(self, index: int, param: Parameter, value: Any) -> bytes:
         type_, size = param.type_, param.size_bytes
+        declared = self.signature[index] if self.signature else None
+        refused = LaunchError(f"{self._is(index, param)}, got {type(value).__name__}")
+        if declared is not None and declared.is_pointer:
+            if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) == 0:
+                return bytes(size)
+            if isinstance(value, (bool, int, float, np.generic)):
+                raise LaunchError(f"{self._is(index, param)}, a pointer: give a buffer or null (None), not {value}")
+            raise LaunchError(f"{self._is(index, param)}: pass a numpy array, not {type(value).__name__}")
         if isinstance(value, np.generic) and not isinstance(value, (np.bool_, np.integer, np.floating)):
-            raise LaunchError(f"argument {name} of {self.program.title}: {type(value).__name__} is no scalar that a kernel takes")
+            raise LaunchError(f"{self._is(index, param)}: {type(value).__name__} is no scalar that a kernel takes")
+        if type_.startswith("b8[") and isinstance(value, (bool, int, float)):
+            raise LaunchError(f"{self._is(index, param)}, a structure of {size} bytes: pass a numpy record or {size} bytes as np.uint8")
         if type_ in _FLOATS:
             if not isinstance(value, (int, float, np.integer, np.floating)):
-                raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
+                raise refused
             try:
                 with np.errstate(over="ignore"):
                     result = _FLOATS[type_](value)
@@ -132,25 +176,28 @@ class Arguments:
             except OverflowError:
                 fits = False
             if not fits:
-                raise LaunchError(f"argument {name} of {self.program.title}: {value} does not fit into {type_}")
+                raise LaunchError(f"{self._is(index, param)}: {value} does not fit")
             return bytes(result.tobytes())
         if isinstance(value, np.floating):
             # PTX calls half precision b16, and floats in structures b8[...]
             if value.itemsize == size and size == 2:
                 return bytes(value.tobytes())
-            raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
+            raise refused
         if not isinstance(value, (bool, int, np.integer, np.bool_)):
-            raise LaunchError(f"argument {name} of {self.program.title} is {type_}, got {type(value).__name__}")
+            raise refused
         number = int(value)
-        if not -(1 << (8 * size - 1)) <= number < 1 << 8 * size:
-            raise LaunchError(f"argument {name} of {self.program.title}: {number} does not fit into {type_} ({size} bytes)")
+        low, high = (signed_range(declared) if declared else None) or (-(1 << (8 * size - 1)), (1 << 8 * size) - 1)
+        if not low <= number <= high:
+            raise LaunchError(f"{self._is(index, param)}: {number} does not fit ({low} to {high})")
         return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
     def _allocate(self, name: str, array: Array) -> Allocation:
         if array.dtype.hasobject:
             raise LaunchError(f"argument {name}: an array of Python objects cannot be device memory")
         if not array.dtype.isnative:
-            raise LaunchError(f"argument {name} has dtype {array.dtype.str!r}: device memory has the byte order of the machine; pass array.astype(...)")
+            raise LaunchError(
+                f"argument {name} has dtype {array.dtype.str!r}: device memory has the byte order of the machine; pass array.astype(...)"
+            )
         if array.flags.c_contiguous:
             self._separate(name, array, self.copies)
             return self._place(name, array)

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from fasim.isa.machine import (
-    AT_BARRIER,
-    AT_POOL,
-    B_AND,
-    B_ARRIVED,
-    B_EXPECTED,
-    B_OR,
-    B_POPC,
     BAR_BYTES,
     BARRIERS,
     BLOCKED,
@@ -18,7 +11,6 @@ from fasim.isa.machine import (
     C_BLOCK_Y,
     C_CALL_DEPTH,
     C_CLOCK,
-    C_CODE,
     C_CTA,
     C_CTA_END,
     C_ERROR,
@@ -27,7 +19,6 @@ from fasim.isa.machine import (
     C_LOCAL,
     C_LOCAL_BYTES,
     C_NEXT_WARP,
-    C_POOL,
     C_QUEUE,
     C_QUEUE_CAPACITY,
     C_REG_STRIDE,
@@ -42,7 +33,6 @@ from fasim.isa.machine import (
     C_TEMPLATE,
     C_THREADS,
     C_WARP_COUNT,
-    CODE_BYTES,
     DONE,
     E_DEADLOCK,
     ERR_KIND,
@@ -50,10 +40,6 @@ from fasim.isa.machine import (
     READY,
     ROUND_ALIVE,
     ROUND_PROGRESS,
-    S_DETAIL,
-    S_MASK,
-    S_PC,
-    S_STATE,
     SP_CTAID_X,
     SP_CTAID_Y,
     SP_CTAID_Z,
@@ -70,11 +56,11 @@ from fasim.isa.machine import (
     WARP_BYTES,
     YIELDED,
 )
-from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, poke_i64, poke_u32, popcount
+from fasim.numerics.native import copy_bytes, fill_bytes, machine_code, peek_i64, poke_i64, poke_u32
 from fasim.smem.cp_async import ENTRY_BYTES, H_COUNT, HEADER_BYTES
 from fasim.warp.run import run_warp
-from fasim.warp.splits import add_split, registers_at, split_at, warp_at
-from fasim.warp.sync import BAR_DEST, BAR_OP, barrier_at, leave_barrier
+from fasim.warp.splits import add_split, registers_at, warp_at
+from fasim.warp.sync import open_barrier
 
 #: what fresh shared and local memory holds: a NaN in every format, -1 as an integer, so that forgotten initialisation shows
 FRESH_BYTE = 0xFF
@@ -139,65 +125,11 @@ def start_cta(ctx: int, entry_pc: int) -> None:
 
 
 @machine_code
-def waiting_lanes(ctx: int, warp: int, number: int) -> int:
-    """Lanes of a warp that wait at a barrier."""
-    mask = 0
-    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
-        at = split_at(ctx, warp, i)
-        if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
-            mask |= peek_i64(at + S_MASK)
-    return mask
-
-
-@machine_code
-def write_reduction(ctx: int, warp: int, number: int) -> None:
-    """The result of bar.red for the lanes of a warp that wait at a barrier."""
-    bar = barrier_at(ctx, number)
-    registers = registers_at(ctx, warp)
-    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
-        at = split_at(ctx, warp, i)
-        if peek_i64(at + S_STATE) != AT_BARRIER or peek_i64(at + S_DETAIL) != number:
-            continue
-        code = peek_i64(ctx + C_CODE) + peek_i64(at + S_PC) * CODE_BYTES
-        operands = peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL)
-        operation, dest, mask = peek_i32(operands + BAR_OP), peek_i32(operands + BAR_DEST), peek_i64(at + S_MASK)
-        if operation == 2:
-            left = mask
-            while left:
-                lane = first_bit(left)
-                left &= left - 1
-                poke_u32(registers + dest + 4 * lane, peek_i64(bar + B_POPC))
-        elif operation >= 3:
-            value = peek_i64(bar + B_AND) if operation == 3 else peek_i64(bar + B_OR)
-            old = peek_i32(registers + dest) & 0xFFFFFFFF
-            poke_u32(registers + dest, old | mask if value else old & ~mask)
-
-
-@machine_code
 def release_barriers(ctx: int) -> int:
     """Open every barrier whose threads are all there; returns how many opened."""
-    opened, warps = 0, peek_i64(ctx + C_WARP_COUNT)
+    opened = 0
     for number in range(BARRIERS):
-        bar = barrier_at(ctx, number)
-        if peek_i64(bar + B_ARRIVED) == 0:
-            continue
-        expected, arrived, complete = peek_i64(bar + B_EXPECTED), peek_i64(bar + B_ARRIVED), True
-        for warp in range(warps):
-            waiting = waiting_lanes(ctx, warp, number)
-            if waiting == peek_i64(warp_at(ctx, warp) + W_LIVE):
-                if waiting:
-                    arrived += 32 - popcount(waiting)
-            elif expected == 0:
-                complete = False
-                break
-        if expected:
-            complete = arrived >= expected
-        if complete:
-            for warp in range(warps):
-                write_reduction(ctx, warp, number)
-                leave_barrier(ctx, warp, number)
-            fill_bytes(bar, 0, BAR_BYTES)
-            opened += 1
+        opened += open_barrier(ctx, number)
     return opened
 
 

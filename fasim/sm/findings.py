@@ -39,7 +39,9 @@ def where_of(program: Program, shape: LaunchShape, cta: int, warp: int, lanes: t
     """The place of an instruction and the threads concerned."""
     source = source_at(program, pc)
     threads = tuple(shape.tid(32 * warp + lane) for lane in lanes)
-    return Where(program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads, source.inlined_at)
+    return Where(
+        program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads, source.inlined_at
+    )
 
 
 def source_at(program: Program, pc: int) -> SourceInstruction:
@@ -78,7 +80,9 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
         )
     if kind == m.E_BAD_TARGET:
         return ExecutionError(
-            f"jump to nowhere: {place(where)}: {addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target", where, kind="bad_target"
+            f"jump to nowhere: {place(where)}: {addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target",
+            where,
+            kind="bad_target",
         )
     if kind == m.E_SRC_SIZE:
         size = int(error[m.ERR_BYTES // 8])
@@ -86,7 +90,9 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
     if kind == m.E_BARRIER_COUNT:
         number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
         here, there = (f"{n} threads" if n else "all threads" for n in (count, addresses[0]))
-        return ExecutionError(f"barrier: {place(where)}: barrier {number} for {here}, but others wait at it for {there}", where, kind="barrier")
+        return ExecutionError(
+            f"barrier: {place(where)}: barrier {number} for {here}, but others wait at it for {there}", where, kind="barrier"
+        )
     if kind == m.E_BARRIER_OPERANDS:
         number, count = int(error[m.ERR_SPACE // 8]), int(error[m.ERR_BYTES // 8])
         return ExecutionError(
@@ -170,7 +176,11 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
             at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
             mask, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_MASK, m.S_STATE, m.S_DETAIL))
             source = source_at(program, pc_of(state, at))
-            what = f"barrier {detail}" if status == m.AT_BARRIER else "the other lanes of its mask"
+            if status == m.AT_BARRIER:
+                what = f"barrier {detail}"
+            else:
+                absent = lanes_of(detail & m.ALL_LANES & live & ~mask)
+                what = f"lane{'s' if len(absent) != 1 else ''} {describe_lanes(absent)}"
             waiting.append(
                 {
                     "warp": warp,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,10 +60,15 @@ class GridRun:
         workers = min(self.workers, total)
         if workers > 1 and not self.program.communicates:
             saved = [(a, a.data.copy()) for a in self.space.allocations if not a.constant]
-            if self._run_parallel(workers):
+            finished = False
+            try:
+                finished = self._run_parallel(workers)
+            finally:
+                if not finished:
+                    for allocation, data in saved:
+                        allocation.data[...] = data
+            if finished:
                 return
-            for allocation, data in saved:
-                allocation.data[...] = data
         self._run_ordered()
 
     # --- CTAs in the stated order ---------------------------------------------------------------------------------------------
@@ -75,7 +80,7 @@ class GridRun:
         total, next_cta, executed = self.shape.ctas, 0, 0
         states: list[CtaState] = []
         spare: list[CtaState] = []
-        watch = _RepetitionWatch(self.space)
+        watch = _RepetitionWatch(self.program, self.space)
         done = 0
         try:
             while done < total:
@@ -113,17 +118,20 @@ class GridRun:
                 self.counts += state.counts
 
     def _turn(self, state: CtaState, services: Services, executed: int) -> tuple[int, int]:
+        """Run a CTA for its turn; CTAs that (seem to) have nothing to wait for run to their end."""
         budget = min(TURN_INSTRUCTIONS, self.machine.slice_instructions)
-        used = 0
+        used, watch = 0, _RepetitionWatch(self.program, self.space)
         while True:
             if self.max_instructions is not None:
                 budget = min(budget, self.max_instructions - executed - used)
                 if budget <= 0:
                     raise self._limit(state)
             state.set(m.C_BUDGET, budget)
+            # the clock of the CTA itself counts on from its own start
+            state.set(m.C_TIME, executed + used - (state.get(m.C_CLOCK) if state.get(m.C_STARTED) else 0))
             status = self._step(state, services)
             used += budget - state.get(m.C_BUDGET)
-            if status in (m.DONE, m.OUT_OF_BUDGET):
+            if status == m.DONE or (self.program.communicates or watch.repeats([state])):
                 return used, status
 
     def _step(self, state: CtaState, services: Services) -> int:
@@ -195,7 +203,7 @@ class GridRun:
         def work(number: int) -> None:
             state = states[number]
             services = Services(self.program, self.space, lambda text: printed.setdefault(state.get(m.C_CTA), []).append(text))
-            watch = _RepetitionWatch(None)
+            watch = _RepetitionWatch(self.program, None)
             pace = _Pace(self.machine.slice_instructions)
             while not suspect.is_set() and not self._stop.is_set():
                 first, last = take()
@@ -231,6 +239,9 @@ class GridRun:
                 while not all(f.done() for f in futures):
                     _wait(futures)
                     self._report(done[0])
+                    for future in futures:
+                        if future.done():
+                            future.result()
             except BaseException:
                 self._stop.set()
                 raise
@@ -296,32 +307,43 @@ def _scheduling(state: CtaState) -> bytes:
 
 
 class _RepetitionWatch:
-    """Notices that the whole state has been seen before: the machine is deterministic, so it will come round for ever."""
+    """Notices that the whole state has been seen before: the machine is deterministic, so it will come round for ever.
 
-    def __init__(self, space: AddressSpace | None) -> None:
-        self.space = space
+    Not where the kernel reads a clock, which counts on without being part of the state. space: memory that belongs to the state; without
+    it a repetition is only a suspicion.
+    """
+
+    def __init__(self, program: Program, space: AddressSpace | None) -> None:
+        self.program, self.space = program, space
         self.reset()
 
     def reset(self) -> None:
         """Something ended or started."""
-        self.rounds, self.kept, self.next_keep = 0, b"", PATIENCE_ROUNDS
+        self.rounds, self.next_keep = 0, PATIENCE_ROUNDS
+        self.kept: tuple[bytes, bytes] = (b"", b"")
 
     def repeats(self, states: list[CtaState]) -> bool:
         """Count a round in which nothing ended; True if its state is one kept before (Brent's method)."""
         self.rounds += 1
-        if self.rounds < PATIENCE_ROUNDS:
+        if self.rounds < PATIENCE_ROUNDS or self.program.reads_clock:
             return False
-        digest = hashlib.blake2b(digest_size=16)
-        for state in states:
-            for part in (state.registers, state.smem, state.local, state.bars, state.call_depth, state.call_stack, state.queue):
-                digest.update(part.data if part.size else b"")
-            digest.update(_scheduling(state))
-        for allocation in self.space.allocations if self.space is not None else ():
-            if not allocation.constant:
-                digest.update(np.ascontiguousarray(allocation.data).view(np.uint8).data if allocation.data.size else b"")
-        value = digest.digest()
-        if value == self.kept:
+        # memory can be large: it is looked at only when everything else has been seen before
+        registers = _digest(part for state in states for part in (state.registers, np.frombuffer(_scheduling(state), np.uint8)))
+        if registers == self.kept[0] and self._memory(states) == self.kept[1]:
             return True
         if self.rounds >= self.next_keep:
-            self.kept, self.next_keep = value, 2 * self.next_keep
+            self.kept, self.next_keep = (registers, self._memory(states)), 2 * self.next_keep
         return False
+
+    def _memory(self, states: list[CtaState]) -> bytes:
+        own = [part for s in states for part in (s.smem, s.local, s.bars, s.call_depth, s.call_stack, s.save, s.queue)]
+        device = [a.data for a in self.space.allocations if not a.constant] if self.space is not None else []
+        return _digest([*own, *device])
+
+
+def _digest(parts: Iterable[np.ndarray[Any, Any]]) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if part.size:
+            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+    return digest.digest()

@@ -8,7 +8,6 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,89 +17,21 @@ from fasim.arch import Architecture, architecture
 from fasim.errors import LaunchError, UsageError
 from fasim.gmem import AddressSpace, Allocation
 from fasim.isa import machine as m
-from fasim.isa.program import ModuleVariable, Program, SourceInstruction
+from fasim.isa.program import ModuleVariable, Program
 from fasim.sm.arguments import Arguments
 from fasim.sm.grid import GridRun
 from fasim.sm.machines import link, machine
+from fasim.sm.result import InstructionCount, LaunchResult
 from fasim.sm.services import HEAP_BYTES, HEAP_NAME
 from fasim.sm.state import LaunchShape, Shared
+from fasim.sm.symbol import Symbol
 from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
 from fasim.toolchain.cache import cached
+from fasim.toolchain.signature import Declared, signature, variable_dtype
 
 Array = np.ndarray[Any, Any]
 #: where shared memory is that the driver keeps for cooperative groups; kernels that ask for it get some behind their own
 RESERVED_SMEM, RESERVED_SMEM_BYTES = "%reserved_smem_offset_1", 1024
-
-
-@dataclass(frozen=True)
-class InstructionCount:
-    """How often one instruction was executed, in warp instructions."""
-
-    source: SourceInstruction
-    executions: int
-    kind: str
-
-
-@dataclass
-class LaunchResult:
-    """What a launch did.
-
-    counts: by instruction, in program order. warp_instructions: their sum. shared_instructions: those that access shared memory.
-    seconds: time in the machine. ordered: whether CTAs ran one after the other because they (may) communicate; like the time, it can
-    differ between runs. output: what printf wrote.
-    """
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    dynamic_smem_bytes: int
-    smem_bytes: int
-    counts: list[InstructionCount]
-    warp_instructions: int
-    shared_instructions: int
-    seconds: float
-    ordered: bool
-    workers: int
-    output: str = ""
-
-    def by_mnemonic(self) -> dict[str, int]:
-        """Executions by PTX mnemonic, most frequent first."""
-        totals: dict[str, int] = {}
-        for count in self.counts:
-            totals[count.source.mnemonic] = totals.get(count.source.mnemonic, 0) + count.executions
-        return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
-
-
-class Symbol:
-    """A __device__ or __constant__ variable of a module; its contents last over launches."""
-
-    def __init__(self, name: str, data: Array) -> None:
-        self.name, self._data = name, data
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the variable."""
-        return int(self._data.nbytes)
-
-    def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> Array:
-        """A copy of the contents as an array of `dtype`."""
-        try:
-            values: Array = self._data.view(dtype).copy()
-            return values if shape is None else values.reshape(shape)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"symbol {self.name} of {self.size_bytes} bytes cannot be read as {dtype} of shape {shape}: {error}") from error
-
-    def write(self, values: Any) -> None:
-        """Set the contents from the start on.
-
-        Raises: UsageError if the values are larger than the variable, or not plain numbers.
-        """
-        if np.asarray(values).dtype.hasobject:
-            raise UsageError(f"symbol {self.name} takes numbers, got {type(values).__name__}")
-        raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        if raw.nbytes > self._data.nbytes:
-            raise UsageError(f"symbol {self.name} holds {self._data.nbytes} bytes, got {raw.nbytes}")
-        self._data[: raw.nbytes] = raw
 
 
 class Module:
@@ -110,6 +41,10 @@ class Module:
         self.ptx, self.path, self.arch, self.compiled = ptx, path, arch, compiled
         self._programs: dict[str, Program] = {}
         self._data: dict[str, Array] = {}
+        self._signatures: dict[str, list[Declared] | None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Module {self.path.removesuffix('.ptx')} for {self.arch.name}: kernels {', '.join(self.kernel_names) or 'none'}>"
 
     @functools.cached_property
     def _index(self) -> tuple[list[str], dict[str, str]]:
@@ -121,12 +56,20 @@ class Module:
         """Kernels by their plain names."""
         return [plain_name(name) for name in self._index[0]]
 
+    @property
+    def symbol_names(self) -> list[str]:
+        """__device__ and __constant__ variables by their plain names, without those that the compiler made."""
+        return sorted(name for name in self._index[1] if "$" not in name)
+
     def kernel(self, name: str | None = None) -> Kernel:
         """A kernel by exact, plain or template name; the only one if no name is given.
 
         Raises: UsageError listing the kernels; UnsupportedInstruction if it needs what fasim does not model.
         """
         lowered = self.compiled.lowered_names if self.compiled else {}
+        if not self._index[0]:
+            source = self.compiled.source_path if self.compiled else self.path
+            raise UsageError(f"{source} has no kernel: no function is marked {'__global__' if self.compiled else '.entry'}")
         entry = lowered.get(name or "") or find_entry(self._index[0], name)
         if entry not in self._programs:
             self._programs[entry] = _program(self.ptx, self.path, entry, self.arch.number)
@@ -139,11 +82,21 @@ class Module:
         """
         names = self._index[1]
         if name not in names:
-            raise UsageError(f"no variable {name!r} in this module; there are: {', '.join(sorted(names)) or 'none'}")
+            raise UsageError(f"no variable {name!r} in this module; there are: {', '.join(self.symbol_names) or 'none'}")
         for variable in self._variables():
             if variable.name == names[name]:
-                return Symbol(name, self.data(variable))
+                return Symbol(name, self.data(variable), self._element_type(name))
         raise UsageError(f"variable {name!r} has no storage in this module")
+
+    def _element_type(self, name: str) -> str:
+        return variable_dtype(self.compiled.source_text, name.split("::")[-1]) if self.compiled else ""
+
+    def signature(self, program: Program) -> list[Declared] | None:
+        """What the source or the mangled name says of a kernel's parameters."""
+        if program.name not in self._signatures:
+            text = self.compiled.source_text if self.compiled else None
+            self._signatures[program.name] = signature(program.name, len(program.parameters), text)
+        return self._signatures[program.name]
 
     def _variables(self) -> list[ModuleVariable]:
         return _variables(self.ptx, self.path, self.arch.number)
@@ -212,6 +165,16 @@ class Kernel:
         """The plain name."""
         return self.program.title
 
+    @property
+    def signature(self) -> list[Declared] | None:
+        """The parameters by name and C++ type, None where only PTX is known."""
+        return self.module.signature(self.program)
+
+    def __repr__(self) -> str:
+        known, params = self.signature, self.program.parameters
+        shown = [f"{d.name}: {d.type_}" if d.name else d.type_ for d in known] if known else [p.type_ for p in params]
+        return f"<Kernel {self.name}({', '.join(shown)}) for {self.module.arch.name}>"
+
     def launch(
         self,
         grid: int | Sequence[int],
@@ -240,7 +203,7 @@ class Kernel:
                 raise UsageError(f"{name} is a whole number from 1 on, got {number!r}")
         shape = self._shape(_triple(grid, "grid"), _triple(block, "block"), dynamic_smem_bytes, opt_in)
         space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
-        arguments = Arguments(program, space, addresses, names)
+        arguments = Arguments(program, space, addresses, names, self.signature)
         params = arguments.pack(args)
         for variable in program.variables:
             space.allocations.append(
@@ -250,10 +213,9 @@ class Kernel:
             space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
         workspace = 0
         if "%envreg2" in program.launch_rows:
-            if shape.ctas > _resident(shape, arch):
-                raise LaunchError(
-                    f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name} at once, {_resident(shape, arch)} do"
-                )
+            room = _resident(shape, arch)
+            if shape.ctas > room:
+                raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name} at once, {room} do")
             workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
         space.allocations.sort(key=lambda a: a.address)
         chosen = machine(backend)

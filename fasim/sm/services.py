@@ -91,7 +91,10 @@ class Services:
             return
         if address not in self.blocks:
             raise MemoryAccessError(
-                f"free: {findings.place(where)}: {address:#x} is not what malloc returned, or was freed before", where, kind="free", addresses=[address]
+                f"free: {findings.place(where)}: {address:#x} is not what malloc returned, or was freed before",
+                where,
+                kind="free",
+                addresses=[address],
             )
         self.free.setdefault(self.blocks.pop(address), []).append(address)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 _DIGEST_BYTES = 32
+#: why results could not be kept, the first time that happened
+write_failures: list[OSError] = []
 
 
 def cache_dir() -> Path:
@@ -24,14 +26,17 @@ def cached(key: str, suffix: str, make: Callable[[], bytes]) -> bytes:
     """The bytes kept under `key` (a hash of all that goes into them), made and stored if absent or damaged.
 
     suffix: ends the file name and keeps the kinds of results apart, for example `.cubin`.
-    A cache that cannot be written (full disk, no permission) costs time, nothing else.
+    A cache that cannot be written (full disk, no permission) costs time, nothing else; `write_failures` tells why.
     """
     path = _path(key, suffix)
     data = _read(path)
     if data is None:
         data = make()
-        with contextlib.suppress(OSError):
+        try:
             _write(path, data)
+        except OSError as error:
+            if not write_failures:
+                write_failures.append(error)
     return data
 
 

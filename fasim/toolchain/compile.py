@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from fasim.errors import UsageError
@@ -25,7 +25,7 @@ class CompiledModule:
 
     log: warnings of the compiler and the lines of ptxas -v.
     lowered_names: what the caller calls an entry to its mangled name; template instantiations that the file launches are in it too.
-    registers: registers a thread, by mangled entry name.
+    registers: registers a thread, by mangled entry name. from_cache: it was compiled before.
     """
 
     ptx: str
@@ -37,6 +37,7 @@ class CompiledModule:
     lowered_names: dict[str, str]
     compiler: str
     registers: dict[str, int] = field(default_factory=dict)
+    from_cache: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,14 @@ def compile_cuda(
     macros = _defines(defines or {})
     headers = find_headers(text, Path(name).parent, directories, dict(macros))
     request = Request(text, name, arch, macros, directories, entry, tuple(options), lineinfo, headers)
-    data = cached(request.key(), ".module", lambda: _pack(_compile(request)))
-    return _unpack(data)
+    fresh: list[CompiledModule] = []
+
+    def make() -> bytes:
+        fresh.append(_compile(request))
+        return _pack(fresh[0])
+
+    module = _unpack(cached(request.key(), ".module", make))
+    return replace(module, from_cache=not fresh)
 
 
 def _read(source: str | Path) -> tuple[str, str]:

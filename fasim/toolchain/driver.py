@@ -11,7 +11,7 @@ from fasim.toolchain.compile import CompiledModule, Request
 from fasim.toolchain.diagnostics import Diagnostic, ptxas_lines, read_log, registers, user_warnings
 from fasim.toolchain.headers import INCLUDE_DIRECTORY, PRE_INCLUDE, host_library_headers, virtual_headers
 from fasim.toolchain.hostcode import launch_expressions
-from fasim.toolchain.names import find_entry, plain_name
+from fasim.toolchain.names import did_you_mean, find_entry, plain_name, split_parameters
 from fasim.toolchain.setaside import HostCode, SourceFile, is_host_mark
 from fasim.toolchain.wheels import cuda_include_directories
 
@@ -95,7 +95,7 @@ class _Compilation:
     def add_name_expressions(self) -> str:
         """Ask for the instantiation the caller wants and for those that the file itself launches; returns the caller's."""
         templates = {unit.name: unit for unit in self.host.kernel_templates() if "(anonymous)" not in unit.scope}
-        entry = self.request.entry or ""
+        entry, _ = split_parameters(self.request.entry or "")
         wanted = ""
         if "<" in entry:
             base, arguments = entry.split("<", 1)
@@ -124,7 +124,17 @@ class _Compilation:
                 instances = [name for name in entries if plain_name(name).split("<")[0].split("::")[-1] == base]
                 if not instances:
                     raise UsageError(self.template_advice(base)) from None
+            if not entries:
+                raise UsageError(self.no_kernel(wanted)) from None
             raise
+
+    def no_kernel(self, wanted: str) -> str:
+        """What to say where nothing was compiled that could be meant by `wanted`."""
+        templates = [unit.qualified_name for unit in self.host.kernel_templates()]
+        if not templates:
+            return f"{self.request.name} has no kernel {wanted!r}: no function in it is marked __global__."
+        hint = did_you_mean(wanted, templates)
+        return f"{self.request.name}: there is no kernel {wanted!r}{hint}. {self.template_advice(None)}"
 
     def template_advice(self, name: str | None) -> str:
         units = [unit for unit in self.host.kernel_templates() if name in (None, unit.name)]
@@ -186,7 +196,7 @@ class _Compilation:
 
     def compile_setting_aside(self) -> nvrtc.NvrtcOutput:
         """Compile; while it fails at host code, set that aside and compile again."""
-        keep = self.expressions[0] if self.request.entry and "<" in self.request.entry else ""
+        keep = self.expressions[0] if "<" in split_parameters(self.request.entry or "")[0] else ""
         output = self.compile_once()
         first_failure = None
         for _ in range(_MAX_ROUNDS):
@@ -229,6 +239,13 @@ class _Compilation:
         if hint := _missing_header(errors):
             return CompileError(f"{log}\n{hint}")
         if _NAME_MAP.search(log):
+            base = (self.request.entry or "").split("<")[0].split("::")[-1].strip()
+            templates = [unit.qualified_name for unit in host.kernel_templates()]
+            texts = (self.request.text, *host.header_texts.values())
+            if templates and not any(re.search(rf"\b{re.escape(base)}\b", text) for text in texts):
+                hint = did_you_mean(base, templates)
+                listed = ", ".join(f"{unit.qualified_name} (template {unit.template_parameters})" for unit in host.kernel_templates())
+                return UsageError(f"{self.request.name}: there is no template {base!r}{hint}. Templates: {listed}.")
             return CompileError(f"{self.request.name}: the entry {self.request.entry!r} cannot be instantiated:\n{log}")
         blocks = [d.block for d in host.explanations("\n".join(d.block for d in errors))]
         blocks += [d.block for d in [*errors, *user_warnings(log, own, host.any_set_aside())]]

@@ -5,6 +5,7 @@ Source: the Itanium C++ ABI, section 5.1 (mangling).
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 
@@ -44,13 +45,14 @@ class _Unreadable(Exception):
 
 
 class _Demangler:
-    """Reads the name of a function up to its parameter types."""
+    """Reads the name of a function and the types of its parameters."""
 
     def __init__(self, mangled: str) -> None:
         self.text = mangled
         self.position = 2
         self.substitutions: list[str] = []
         self.template_args: list[str] = []
+        self.has_pack = False
 
     def peek(self, prefix: str) -> bool:
         return self.text.startswith(prefix, self.position)
@@ -169,14 +171,19 @@ class _Demangler:
 
     def argument(self) -> list[str]:
         if self.take("J"):
+            self.has_pack = True
             pack: list[str] = []
             while not self.take("E"):
                 pack.extend(self.argument())
             return pack
         if self.take("L"):
             return [self.literal()]
-        if self.peek("X"):
-            raise _Unreadable
+        if self.take("X"):
+            # of all expressions only a template parameter is read
+            found = self.template_param()
+            if not self.take("E"):
+                raise _Unreadable
+            return [found]
         return [self.type()]
 
     def literal(self) -> str:
@@ -245,6 +252,29 @@ def plain_name(mangled: str) -> str:
         return mangled
 
 
+def parameter_types(mangled: str) -> list[str] | None:
+    """The types of a function's parameters as its mangled name has them: `const float*`, template parameters and typedefs resolved.
+
+    Returns: None where the name does not tell, as that of an extern "C" function.
+    """
+    if not mangled.startswith("_Z"):
+        return None
+    reader = _Demangler(mangled)
+    try:
+        name = reader.name()
+        if reader.has_pack:
+            return None
+        types = []
+        while reader.position < len(mangled) and not reader.peek("."):
+            types.append(reader.type())
+    except (_Unreadable, ValueError, IndexError):
+        return None
+    if name.endswith(">"):
+        # templates, and they alone, begin with the type that they return
+        types = types[1:]
+    return [] if types == ["void"] else types
+
+
 def _decimal(match: re.Match[str]) -> str:
     digits = match[1]
     octal = digits.startswith("0") and digits.isdigit() and digits != "0"
@@ -264,8 +294,21 @@ def _without_arguments(name: str) -> str:
     return name[: name.index("<")] if name.endswith(">") else name
 
 
+def split_parameters(name: str) -> tuple[str, str | None]:
+    """`over(float*)` as the name and the parameter types, None where it gives none."""
+    name = name.strip()
+    if not name.endswith(")"):
+        return name, None
+    depth = 0
+    for i in range(len(name) - 1, -1, -1):
+        depth += (name[i] == ")") - (name[i] == "(")
+        if depth == 0:
+            return name[:i].strip(), name[i + 1 : -1].strip()
+    return name, None
+
+
 def find_entry(names: Iterable[str], wanted: str | None) -> str:
-    """The entry among mangled `names` that a person means by `wanted`: exact, plain, or the end of a qualified name.
+    """The entry among mangled `names` that a person means by `wanted`: exact, plain, with parameter types, or the end of a qualified name.
 
     Raises: UsageError, with all entries by plain name, where none or several fit.
     """
@@ -275,12 +318,13 @@ def find_entry(names: Iterable[str], wanted: str | None) -> str:
         if len(entries) == 1:
             return entries[0]
         if not entries:
-            raise UsageError("The module has no kernel (no .entry).")
+            raise UsageError("There is no kernel: no function is marked __global__ (in PTX: no .entry).")
         raise UsageError(f"The module has {len(entries)} kernels: name one of them with `entry`. Kernels: {listing}.")
     if wanted in entries:
         return wanted
-    target = _normalised(wanted)
-    plain = {entry: _normalised(plain_name(entry)) for entry in entries}
+    base, types = split_parameters(wanted)
+    target = _normalised(base)
+    plain = {entry: _normalised(plain_name(entry)) for entry in entries if types is None or _takes(entry, types)}
     rules = (
         lambda name: name == target,
         lambda name: name.endswith("::" + target),
@@ -288,15 +332,42 @@ def find_entry(names: Iterable[str], wanted: str | None) -> str:
         lambda name: _without_arguments(name).endswith("::" + target),
     )
     for fits in rules:
-        found = [entry for entry in entries if fits(plain[entry])]
+        found = [entry for entry in plain if fits(plain[entry])]
         if len(found) == 1:
             return found[0]
         if found:
             raise UsageError(f"Several kernels are called {wanted!r}: {', '.join(sorted(_describe(found)))}. Give the full name.")
-    raise UsageError(f"There is no kernel {wanted!r}. Kernels: {listing}.")
+    raise UsageError(f"There is no kernel {wanted!r}{did_you_mean(wanted, _describe(entries))}. Kernels: {listing}.")
+
+
+def did_you_mean(wanted: str, known: Iterable[str]) -> str:
+    """` (did you mean ...?)` with the nearest known name, "" if none is near."""
+    short = {name.split("<")[0].split("(")[0].split("::")[-1]: name for name in known}
+    near = difflib.get_close_matches(wanted.split("<")[0].split("(")[0].split("::")[-1].strip(), short, 1, 0.6)
+    return f" (did you mean {short[near[0]]}?)" if near else ""
+
+
+def _takes(entry: str, types: str) -> bool:
+    known = parameter_types(entry)
+    return known is not None and _compact(", ".join(known)) == _compact("" if types == "void" else types)
+
+
+def _compact(types: str) -> str:
+    """Parameter types without what does not tell overloads apart: spaces, the side that `const` stands on, __restrict__."""
+    types = re.sub(r"\b__restrict(__)?\b", "", _normalised(types))
+    parts = []
+    for part in types.split(","):
+        head, star, tail = part.partition("*")
+        words = head.split()
+        parts.append(" ".join(sorted(words, key=lambda word: word != "const")) + star + tail.replace(" ", ""))
+    return ",".join(parts)
 
 
 def _describe(entries: list[str]) -> list[str]:
-    """Plain names; overloads, which share one, with their mangled name."""
+    """Plain names; overloads, which share one, with their parameter types."""
     plain = [plain_name(entry) for entry in entries]
-    return [name if plain.count(name) == 1 else f"{name} ({entry})" for name, entry in zip(plain, entries)]
+    types = [parameter_types(entry) for entry in entries]
+    return [
+        name if plain.count(name) == 1 else f"{name} ({entry})" if found is None else f"{name}({', '.join(found)})"
+        for name, entry, found in zip(plain, entries, types)
+    ]

@@ -33,7 +33,7 @@ def atom(ctx: int, registers: int, operands: int, mask: int, handler: int) -> in
     stride = size * peek_i32(operands + P_VECTOR)
     for element in range(peek_i32(operands + P_VECTOR)):
         own = operands + A_STRIDE * element
-        old, new, dest = registers + peek_i32(own + A_OLD), registers + peek_i32(own + A_NEW), peek_i32(own + A_DEST)
+        old, new = registers + peek_i32(own + A_OLD), registers + peek_i32(own + A_NEW)
         left, distinct = mask, lanes_step(hosts, mask, stride)
         while left:
             # the lanes of one round have addresses of their own
@@ -46,10 +46,14 @@ def atom(ctx: int, registers: int, operands: int, mask: int, handler: int) -> in
             load_row(old, hosts, now, size, False)
             call_handler(handler, registers, own + A_HANDLER, now)
             store_row(new, hosts, now, size, False)
-            if dest >= 0:
-                if size == 8:
-                    lanes_load_i64(registers + dest, old, now)
-                else:
-                    lanes_load_u32(registers + dest, old, now)
         lanes_add(hosts, hosts, size)
+    # last, since a destination may be the source of another element
+    for element in range(peek_i32(operands + P_VECTOR)):
+        own = operands + A_STRIDE * element
+        old, dest = registers + peek_i32(own + A_OLD), peek_i32(own + A_DEST)
+        if dest >= 0:
+            if size == 8:
+                lanes_load_i64(registers + dest, old, mask)
+            else:
+                lanes_load_u32(registers + dest, old, mask)
     return 0

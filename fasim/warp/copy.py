@@ -100,7 +100,7 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
                 host = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address + i, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
                 first = host if host < 0 else first
         if kind != 0 or first < 0:
-            note_error(ctx, kind if kind else -first, lane, peek_i64(scratch + SCRATCH_SPACE), count, 0, address)
+            note_error(ctx, kind if kind else -first, lane, peek_i64(scratch + SCRATCH_SPACE), size if kind else count, 0, address)
             failed = 1
             continue
         copy_bytes(data, first, count)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fasim.isa.machine import (
     AT_AUX,
-    AT_COLLECTIVE,
     AT_GUARD,
     AT_HANDLER,
     AT_KIND,
+    AT_MEMBER,
     AT_OPERANDS,
     AT_RUN,
     ATOM,
@@ -23,6 +23,7 @@ from fasim.isa.machine import (
     C_INSTRUCTIONS,
     C_QUANTUM,
     C_SLICE_LEFT,
+    C_TIME,
     C_WARP,
     CALL,
     CLOCK,
@@ -72,18 +73,18 @@ from fasim.warp.memory import note_error
 from fasim.warp.splits import (
     NEVER,
     add_split,
+    gather,
     interrupt,
     join_at,
-    members,
     next_stop,
     pick,
     registers_at,
     remove_split,
     split_at,
-    wake_collectives,
+    wake,
     warp_at,
 )
-from fasim.warp.sync import arrive, release_lanes, sync_lanes
+from fasim.warp.sync import arrive, sync_lanes
 from fasim.warp.transfer import load, store
 
 #: instructions that a split may run while others wait before they get a turn
@@ -141,8 +142,7 @@ def run_warp(ctx: int, warp: int) -> int:
     status = DONE
     while status == DONE:
         # --- choose the lanes to run ---
-        wake_collectives(ctx, warp)
-        release_lanes(ctx, warp)
+        wake(ctx, warp)
         fair = peek_i64(record + W_FAIR)
         chosen = pick(ctx, warp, fair)
         if chosen < 0:
@@ -176,7 +176,6 @@ def run_warp(ctx: int, warp: int) -> int:
                 break
             if patience <= 0:
                 add_split(ctx, warp, pc, mask, READY, 0)
-                poke_i64(record + W_FAIR, 1 - fair)
                 break
             rec = code + pc * CODE_BYTES
             kind = peek_i32(rec + AT_KIND)
@@ -228,7 +227,7 @@ def run_warp(ctx: int, warp: int) -> int:
                 if (kind == LDMATRIX or kind == STMATRIX) and mask != peek_i64(record + W_LIVE):
                     # .aligned: all lanes take part, so wait for the rest of the warp
                     poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
-                    add_split(ctx, warp, pc, mask, AT_COLLECTIVE, 0)
+                    gather(ctx, warp, pc, -1, mask)
                     break
                 if kind == LOAD:
                     failed = load(ctx, registers, operands, execute)
@@ -253,14 +252,17 @@ def run_warp(ctx: int, warp: int) -> int:
                 pc += 1
                 continue
             if kind == COLLECTIVE:
-                if members(ctx, warp, pc, execute) & ~execute:
+                ready = gather(ctx, warp, pc, peek_i32(rec + AT_MEMBER), execute)
+                mask &= ~(execute & ~ready)
+                if ready:
+                    call_handler(peek_i64(rec + AT_HANDLER), registers, operands, ready)
+                else:
                     poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
-                    add_split(ctx, warp, pc, execute, AT_COLLECTIVE, 0)
-                    if mask & ~execute:
-                        add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
-                    break
-                call_handler(peek_i64(rec + AT_HANDLER), registers, operands, execute)
                 pc += 1
+                if mask == 0:
+                    break
+                if mask != execute and patience > FAIR_INSTRUCTIONS and peek_i64(record + W_SPLITS):
+                    patience = FAIR_INSTRUCTIONS
             elif kind == CP_COMMIT:
                 cp_commit(ctx, warp, execute)
                 pc += 1
@@ -304,6 +306,8 @@ def run_warp(ctx: int, warp: int) -> int:
             elif kind == CLOCK:
                 ticks = peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget
                 row, wide, shift = peek_i32(operands), peek_i32(operands + 4), peek_i32(operands + 8)
+                if peek_i32(operands + 12):  # %globaltimer goes on over all CTAs
+                    ticks += peek_i64(ctx + C_TIME)
                 left = execute
                 while left:
                     lane = first_bit(left)
@@ -332,6 +336,12 @@ def run_warp(ctx: int, warp: int) -> int:
                 break
             else:  # NOP: fences, prefetches
                 pc += 1
+        if status == DONE and patience <= FAIR_INSTRUCTIONS:
+            # the others go on waiting, whatever made this split stop
+            if patience > 0:
+                poke_i64(record + W_PATIENCE, patience)
+            else:
+                poke_i64(record + W_FAIR, 1 - fair)
     poke_i64(ctx + C_CLOCK, peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget)
     poke_i64(ctx + C_BUDGET, budget)
     if status == OUT_OF_BUDGET or status == NEEDS_SERVICE or status == QUEUE_FULL:

@@ -10,14 +10,14 @@ Source: "SIMD re-convergence at thread frontiers", Diamos et al., MICRO 2011, fo
 from __future__ import annotations
 
 from fasim.isa.machine import (
+    ALL_LANES,
+    AT_BARRIER,
     AT_COLLECTIVE,
-    AT_MEMBER,
-    C_CODE,
     C_REG_STRIDE,
     C_REGS,
     C_SPLITS,
     C_WARPS,
-    CODE_BYTES,
+    COLLECTIVE_FLAG,
     READY,
     S_DETAIL,
     S_MASK,
@@ -34,7 +34,7 @@ from fasim.isa.machine import (
     W_TURN,
     WARP_BYTES,
 )
-from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
+from fasim.numerics.native import first_bit, machine_code, peek_i64, peek_u32, poke_i64
 
 #: no split waits in front
 NEVER = 1 << 40
@@ -104,24 +104,61 @@ def remove_split(ctx: int, warp: int, i: int) -> None:
 
 
 @machine_code
-def members(ctx: int, warp: int, pc: int, mask: int) -> int:
-    """The live lanes that the collective instruction at `pc` waits for, read by the first of the lanes in `mask`."""
-    row = peek_i32(peek_i64(ctx + C_CODE) + pc * CODE_BYTES + AT_MEMBER)
-    live = peek_i64(warp_at(ctx, warp) + W_LIVE)
-    if row < 0:
-        return live
-    return peek_u32(registers_at(ctx, warp) + row + 4 * first_bit(mask)) & live
+def same_value(row: int, mask: int) -> int:
+    """The lanes in `mask` whose word in a register row equals that of the first of them."""
+    value, lanes, left = peek_u32(row + 4 * first_bit(mask)), 0, mask
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(row + 4 * lane) == value:
+            lanes |= 1 << lane
+    return lanes
 
 
 @machine_code
-def wake_collectives(ctx: int, warp: int) -> None:
-    """Lanes that waited at a collective whose members have all arrived, or exited, may go on."""
-    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+def gather(ctx: int, warp: int, pc: int, row: int, mask: int) -> int:
+    """Lanes arrive at a collective instruction: those of complete groups may execute it, the others are put aside to wait.
+
+    A group are the lanes with the same member mask, as the tiles of a warp have; row: where the masks stand, -1 for all lanes.
+    """
+    live, ready, left = peek_i64(warp_at(ctx, warp) + W_LIVE), 0, mask
+    while left:
+        group, wanted = left, ALL_LANES
+        if row >= 0:
+            masks = registers_at(ctx, warp) + row
+            group, wanted = same_value(masks, left), peek_u32(masks + 4 * first_bit(left))
+        left &= ~group
+        if wanted & live & ~group:
+            add_split(ctx, warp, pc, group, AT_COLLECTIVE, COLLECTIVE_FLAG | wanted)
+        else:
+            ready |= group
+    return ready
+
+
+@machine_code
+def wake(ctx: int, warp: int) -> None:
+    """Lanes whose group is complete, at a collective or in bar.warp.sync, may go on; exited lanes count as arrived."""
+    record = warp_at(ctx, warp)
+    live, count = peek_i64(record + W_LIVE), peek_i64(record + W_SPLITS)
+    for i in range(count):
         at = split_at(ctx, warp, i)
-        if peek_i64(at + S_STATE) == AT_COLLECTIVE and peek_i64(at + S_DETAIL) & SYNC_FLAG == 0:
-            mask = peek_i64(at + S_MASK)
-            if members(ctx, warp, peek_i64(at + S_PC), mask) & ~mask == 0:
-                poke_i64(at + S_STATE, READY)
+        detail = peek_i64(at + S_DETAIL)
+        if peek_i64(at + S_STATE) != AT_COLLECTIVE:
+            continue
+        arrived = peek_i64(at + S_MASK)
+        if detail & SYNC_FLAG:  # wherever in the code the others wait
+            for j in range(count):
+                other = split_at(ctx, warp, j)
+                if peek_i64(other + S_STATE) != AT_BARRIER and peek_i64(other + S_DETAIL) == detail:
+                    arrived |= peek_i64(other + S_MASK)
+        if detail & ALL_LANES & live & ~arrived == 0:
+            poke_i64(at + S_STATE, READY)
+            if detail & SYNC_FLAG == 0:
+                poke_i64(at + S_DETAIL, 0)
+    for i in range(count):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == READY and peek_i64(at + S_DETAIL) & SYNC_FLAG:
+            poke_i64(at + S_DETAIL, 0)
 
 
 @machine_code

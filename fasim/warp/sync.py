@@ -5,6 +5,7 @@ from __future__ import annotations
 from fasim.isa.machine import (
     AT_BARRIER,
     AT_COLLECTIVE,
+    AT_POOL,
     B_AND,
     B_ARRIVED,
     B_EXPECTED,
@@ -13,7 +14,11 @@ from fasim.isa.machine import (
     BAR_BYTES,
     BARRIERS,
     C_BARS,
+    C_CODE,
+    C_POOL,
     C_THREADS,
+    C_WARP_COUNT,
+    CODE_BYTES,
     E_BARRIER_COUNT,
     E_BARRIER_OPERANDS,
     READY,
@@ -25,9 +30,9 @@ from fasim.isa.machine import (
     W_LIVE,
     W_SPLITS,
 )
-from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, popcount
+from fasim.numerics.native import fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
 from fasim.warp.memory import note_error
-from fasim.warp.splits import add_split, remove_split, split_at, warp_at
+from fasim.warp.splits import add_split, registers_at, remove_split, same_value, split_at, warp_at
 
 # operands of bar: operation (0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or), row of the barrier number, row of the thread count or -1,
 # predicate (with its "not" bit), destination row
@@ -37,32 +42,11 @@ BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC = (4 * i for i in
 @machine_code
 def sync_lanes(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int) -> None:
     """bar.warp.sync: wait until the lanes of the member mask are at one with the same mask, wherever it stands."""
-    wanted = peek_u32(registers + peek_i32(operands) + 4 * first_bit(mask))
-    add_split(ctx, warp, pc + 1, mask, AT_COLLECTIVE, wanted | SYNC_FLAG)
-    release_lanes(ctx, warp)
-
-
-@machine_code
-def release_lanes(ctx: int, warp: int) -> None:
-    """Let lanes go on whose bar.warp.sync is complete; exited lanes count as arrived."""
-    record = warp_at(ctx, warp)
-    live = peek_i64(record + W_LIVE)
-    for i in range(peek_i64(record + W_SPLITS)):
-        at = split_at(ctx, warp, i)
-        detail = peek_i64(at + S_DETAIL)
-        if peek_i64(at + S_STATE) != AT_COLLECTIVE or detail & SYNC_FLAG == 0:
-            continue
-        arrived = 0
-        for j in range(peek_i64(record + W_SPLITS)):
-            other = split_at(ctx, warp, j)
-            if peek_i64(other + S_STATE) == AT_COLLECTIVE and peek_i64(other + S_DETAIL) == detail:
-                arrived |= peek_i64(other + S_MASK)
-        if (detail ^ SYNC_FLAG) & live & ~arrived == 0:
-            for j in range(peek_i64(record + W_SPLITS)):
-                other = split_at(ctx, warp, j)
-                if peek_i64(other + S_STATE) == AT_COLLECTIVE and peek_i64(other + S_DETAIL) == detail:
-                    poke_i64(other + S_STATE, READY)
-                    poke_i64(other + S_DETAIL, 0)
+    row, left = registers + peek_i32(operands), mask
+    while left:
+        group = same_value(row, left)
+        add_split(ctx, warp, pc + 1, group, AT_COLLECTIVE, SYNC_FLAG | peek_u32(row + 4 * first_bit(left)))
+        left &= ~group
 
 
 @machine_code
@@ -75,7 +59,7 @@ def barrier_at(ctx: int, number: int) -> int:
 def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
     """Lanes arrive at a CTA barrier and, unless it is bar.arrive, wait there; returns 1 for operands that are not allowed.
 
-    Lanes that never were, or have exited, do not hold up a barrier: they are counted when it is looked at (`fasim.sm.cta`), for
+    Lanes that never were, or have exited, do not hold up a barrier: they are counted when it is looked at (`open_barrier`), for
     lanes may exit while others wait.
     """
     lane = first_bit(mask)
@@ -114,6 +98,8 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
     elif mask == peek_i64(record + W_LIVE):
         arrived = 32
     poke_i64(bar + B_ARRIVED, peek_i64(bar + B_ARRIVED) + arrived)
+    if count:  # whoever comes next belongs to the barrier's next phase; one for the whole CTA opens when no warp can go on
+        open_barrier(ctx, number)
     return 0
 
 
@@ -131,3 +117,64 @@ def leave_barrier(ctx: int, warp: int, number: int) -> None:
             i = 0
         else:
             i += 1
+
+
+@machine_code
+def waiting_lanes(ctx: int, warp: int, number: int) -> int:
+    """Lanes of a warp that wait at a barrier."""
+    mask = 0
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) == AT_BARRIER and peek_i64(at + S_DETAIL) == number:
+            mask |= peek_i64(at + S_MASK)
+    return mask
+
+
+@machine_code
+def write_reduction(ctx: int, warp: int, number: int) -> None:
+    """The result of bar.red for the lanes of a warp that wait at a barrier."""
+    bar = barrier_at(ctx, number)
+    registers = registers_at(ctx, warp)
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) != AT_BARRIER or peek_i64(at + S_DETAIL) != number:
+            continue
+        code = peek_i64(ctx + C_CODE) + peek_i64(at + S_PC) * CODE_BYTES
+        operands = peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL)
+        operation, dest, mask = peek_i32(operands + BAR_OP), peek_i32(operands + BAR_DEST), peek_i64(at + S_MASK)
+        if operation == 2:
+            left = mask
+            while left:
+                lane = first_bit(left)
+                left &= left - 1
+                poke_u32(registers + dest + 4 * lane, peek_i64(bar + B_POPC))
+        elif operation >= 3:
+            value = peek_i64(bar + B_AND) if operation == 3 else peek_i64(bar + B_OR)
+            old = peek_i32(registers + dest) & 0xFFFFFFFF
+            poke_u32(registers + dest, old | mask if value else old & ~mask)
+
+
+@machine_code
+def open_barrier(ctx: int, number: int) -> int:
+    """Let all go on who wait at a barrier, if everybody is there; returns 1 if so.
+
+    A counted barrier counts threads by whole warps: lanes that never were, or have exited, are there once the rest of their warp waits.
+    """
+    bar, warps = barrier_at(ctx, number), peek_i64(ctx + C_WARP_COUNT)
+    expected, arrived = peek_i64(bar + B_EXPECTED), peek_i64(bar + B_ARRIVED)
+    if arrived == 0:
+        return 0
+    for warp in range(warps):
+        waiting = waiting_lanes(ctx, warp, number)
+        if waiting == peek_i64(warp_at(ctx, warp) + W_LIVE):
+            if waiting:
+                arrived += 32 - popcount(waiting)
+        elif expected == 0:
+            return 0
+    if arrived < expected:
+        return 0
+    for warp in range(warps):
+        write_reduction(ctx, warp, number)
+        leave_barrier(ctx, warp, number)
+    fill_bytes(bar, 0, BAR_BYTES)
+    return 1

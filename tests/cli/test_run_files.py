@@ -103,7 +103,7 @@ def test_ptx(fasim_command):
 def test_missing_arguments_show_a_command_that_works(fasim_command):
     done = fasim_command("run", "axpy.cu")
     assert done.code == 2
-    for line in ("  a: float\n", "  x: const float* __restrict__\n", "  y: float*\n", "  n: int\n", "--grid and --block and 4 --arg"):
+    for line in ("  a: float\n", "  x: const float *\n", "  y: float *\n", "  n: int\n", "--grid and --block and 4 --arg", "For example (adapt the sizes):\n"):
         assert line in done.err
     import shlex
 
@@ -118,7 +118,7 @@ REFUSED = [
     ([*AXPY, "--arg", "x=@x.npy", "--arg", "a=1", "--arg", "y=@x.npy", "--arg", "n=1"], 2, "order is a, x, y, n; these come as x, a"),
     ([*AXPY, "--arg", "a=1", "--arg", "x=1", "--arg", "x=2", "--arg", "n=1"], 2, "two arguments are called 'x'"),
     ([*AXPY, *ARGS[:-2], "--arg", "n=2.5"], 2, "argument n of"),
-    ([*AXPY, *ARGS, "--entry", "axpi"], 2, "There is no kernel 'axpi'. Kernels: axpy"),
+    ([*AXPY, *ARGS, "--entry", "axpi"], 2, "There is no kernel 'axpi' (did you mean axpy?). Kernels: axpy"),
     ([*AXPY, *ARGS, "--blok", "3"], 2, "did you mean --block?"),
     ([*AXPY, *ARGS, "more"], 2, "unexpected argument 'more'"),
     ([*AXPY, *ARGS, "--expect", "y=@two.npz:first"], 2, "what is expected has shape [32]"),
@@ -160,7 +160,14 @@ def test_a_failed_run_leaves_older_results_alone(fasim_command, tmp_path):
     assert (tmp_path / "out.npz").read_text() == "older"
 
 
-def test_buffers_of_another_type_are_told(fasim_command):
+def test_buffers_of_another_type_are_refused(fasim_command):
     done = fasim_command(*AXPY, *ARGS[:4], "--arg", "y=f64[1024]:zeros", "--arg", "n=4")
-    assert done.code == 0
-    assert "warning: argument y is f64, and the kernel declares `float* y`" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert "argument y is f64, and the kernel declares `float *y`: give f32[...]" in done.err
+    assert "y=f32@FILE" in done.err and "u32[...] to pass bits" in done.err
+    assert fasim_command(*AXPY, *ARGS[:4], "--arg", "y=u32[1024]:zeros", "--arg", "n=4").code == 0
+
+
+def test_a_run_that_ends_early_says_that_nothing_was_saved(fasim_command):
+    done = fasim_command(*AXPY[:-3], "9", "--block", "128", *ARGS[:-1], "n=2000", "--save", "out.npz")
+    assert done.code == 1 and "nothing was saved to out.npz" in done.err

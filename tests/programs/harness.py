@@ -70,4 +70,7 @@ def check(case: Case, args: list[Any], expected: dict[int, Any]) -> None:
         else:
             good = found == wanted
         bad = np.argwhere(~good)
-        assert not len(bad), f"{case.name}: argument {position}, {len(bad)} of {good.size} differ, first at {bad[0]}: {found[tuple(bad[0])]!r}, not {wanted[tuple(bad[0])]!r}"
+        if len(bad):
+            first = tuple(bad[0])
+            what = f"{len(bad)} of {good.size} differ, first at {first}: {found[first]!r}, not {wanted[first]!r}"
+            raise AssertionError(f"{case.name}: argument {position}, {what}")

@@ -25,7 +25,16 @@ def prmt_modes(rng: Any) -> Any:
         general = [(b[sel >> 4 * k & 7]) if not sel >> 4 * k & 8 else (255 if b[sel >> 4 * k & 7] & 128 else 0) for k in range(4)]
         clamp_l, clamp_r = [max(k, c) for k in range(4)], [min(k, c) for k in range(4)]
         halves = (0, 1, 0, 1) if not c & 1 else (2, 3, 2, 3)
-        return [sum(v << 8 * k for k, v in enumerate(general)), pick(c, c + 1, c + 2, c + 3), pick(c, c + 7, c + 6, c + 5), pick(c, c, c, c), pick(*clamp_l), pick(*clamp_r), pick(*halves), x ^ y ^ i]
+        return [
+            sum(v << 8 * k for k, v in enumerate(general)),
+            pick(c, c + 1, c + 2, c + 3),
+            pick(c, c + 7, c + 6, c + 5),
+            pick(c, c, c, c),
+            pick(*clamp_l),
+            pick(*clamp_r),
+            pick(*halves),
+            x ^ y ^ i,
+        ]
 
     return [empty(8 * T, U32), a], {0: each(one, a, t, dtype=U32)}
 
@@ -73,13 +82,10 @@ def carries(rng: Any) -> Any:
     a = words(rng, U64, 2 * T)
 
     def one(x: int, y: int) -> list[int]:
-        return [x + y, x + y >> 64, x - y, M32 if x < y else 0, x * y + x, x * y + x >> 64] if True else []
-
-    def exact(x: int, y: int) -> list[int]:
         low = (x * y & M64) + x
-        return [*one(x, y)[:4], low, (x * y >> 64) + (low >> 64)]
+        return [x + y, x + y >> 64, x - y, M32 if x < y else 0, low, (x * y >> 64) + (low >> 64)]
 
-    return [empty(6 * T, U64), a], {0: each(exact, a[::2], a[1::2], dtype=U64)}
+    return [empty(6 * T, U64), a], {0: each(one, a[::2], a[1::2], dtype=U64)}
 
 
 def fields(rng: Any) -> Any:
@@ -99,9 +105,17 @@ def fields(rng: Any) -> Any:
         wide = (x * 0x10001 << 9) & M64
         q = bfe(wide, 20, 30, 64, True)
         return [
-            bfe(x, i, 7, 32, False), bfe(x, 5, i, 32, True), 0x12345678 & ~m | x << i & m, sign.bit_length() - 1, 32 - x.bit_length() if x else M32, m,
-            s(x, i) if i else 0, ones[1] if len(ones) > 1 else M32, q, q >> 32,
-        ]  # fmt: skip
+            bfe(x, i, 7, 32, False),
+            bfe(x, 5, i, 32, True),
+            0x12345678 & ~m | x << i & m,
+            sign.bit_length() - 1,
+            32 - x.bit_length() if x else M32,
+            m,
+            s(x, i) if i else 0,
+            ones[1] if len(ones) > 1 else M32,
+            q,
+            q >> 32,
+        ]
 
     return [empty(10 * T, U32), a], {0: each(one, a, t, dtype=U32)}
 
@@ -118,7 +132,20 @@ def moves(rng: Any) -> Any:
 
 def specials(rng: Any) -> Any:
     lane = t % 32
-    rows = [lane, (1 << lane) - 1, 0xFFFFFFFF ^ (1 << lane) - 1, t % 96 // 32, 2, 1, 0, 0, t % 96 + t // 96, 1, 0xFFFFFFFF ^ (2 << lane) - 1, 1]
+    rows = [
+        lane,
+        (1 << lane) - 1,
+        0xFFFFFFFF ^ (1 << lane) - 1,
+        t % 96 // 32,
+        2,
+        1,
+        0,
+        0,
+        t % 96 + t // 96,
+        1,
+        0xFFFFFFFF ^ (2 << lane) - 1,
+        1,
+    ]
     return [empty(12 * T, U32)], {0: np.stack([np.broadcast_to(r, T) for r in rows], 1)}
 
 
@@ -149,9 +176,17 @@ def cvts(rng: Any) -> Any:
             half = int(np.float16(np.float32(x)).view(np.uint16))
         bits = np.float32(q)
         return [
-            min(max(round(g), -(2**31)), 2**31 - 1) & M32, min(max(int(g), 0), 255), q, max(int(np.ceil(g)), 0), half, int(rz.view(U32)), int(bits.view(U32)),
-            int(np.float64(up).view(U64)), min(max(min(max(int(g), -(2**31)), 2**31 - 1), -128), 127) & M32, int(np.rint(np.float64(x)).view(U64)),
-        ]  # fmt: skip
+            min(max(round(g), -(2**31)), 2**31 - 1) & M32,
+            min(max(int(g), 0), 255),
+            q,
+            max(int(np.ceil(g)), 0),
+            half,
+            int(rz.view(U32)),
+            int(bits.view(U32)),
+            int(np.float64(up).view(U64)),
+            min(max(min(max(int(g), -(2**31)), 2**31 - 1), -128), 127) & M32,
+            int(np.rint(np.float64(x)).view(U64)),
+        ]
 
     return [empty(10 * T, U64), a], {0: each(one, t, dtype=U64)}
 
@@ -179,7 +214,11 @@ F = "inline"
 CASES = [
     Case(F, "prmt_modes", prmt_modes),
     Case(F, "vectors", vectors),
-    Case(F, "spaces", lambda rng: ([empty(8 * T, U32), np.zeros(4, U32)], {0: np.stack([np.broadcast_to(x, T) for x in (1, 1, 1, 0, 1, 1, t, 7)], 1)})),
+    Case(
+        F,
+        "spaces",
+        lambda rng: ([empty(8 * T, U32), np.zeros(4, U32)], {0: np.stack([np.broadcast_to(x, T) for x in (1, 1, 1, 0, 1, 1, t, 7)], 1)}),
+    ),
     Case(F, "guards", guards),
     Case(F, "carries", carries),
     Case(F, "fields", fields),
@@ -188,7 +227,14 @@ CASES = [
     Case(F, "specials", specials),
     Case(F, "narrow", narrow),
     Case(F, "cvts", cvts),
-    Case(F, "reduce_ptx", lambda rng: ([empty(T, U32), np.zeros(4, U32), np.zeros(1, np.float32)], {0: np.where(t == 0, 0, 1), 1: [3 * T, T - 1, 255, 1], 2: [T / 2]})),
+    Case(
+        F,
+        "reduce_ptx",
+        lambda rng: (
+            [empty(T, U32), np.zeros(4, U32), np.zeros(1, np.float32)],
+            {0: np.where(t == 0, 0, 1), 1: [3 * T, T - 1, 255, 1], 2: [T / 2]},
+        ),
+    ),
     Case(F, "copies", copies),
     Case(F, "memory_order", lambda rng: ([empty(2, U32), np.zeros(1, U32)], {0: [9, 9]})),
     Case(F, "exits", exits),

@@ -29,7 +29,10 @@ def words(rng: Any, dtype: Any, n: int = T) -> Any:
 def each(function: Any, *arrays: Any, dtype: Any) -> Any:
     """A Python function on the integers of arrays, wrapped to a type."""
     bits = np.dtype(dtype).itemsize * 8
-    unsigned = np.array([[int(v) & ((1 << bits) - 1) for v in np.atleast_1d(np.array(function(*(int(x) for x in xs)), object))] for xs in zip(*arrays)], f"u{bits // 8}")
+    unsigned = np.array(
+        [[int(v) & ((1 << bits) - 1) for v in np.atleast_1d(np.array(function(*(int(x) for x in xs)), object))] for xs in zip(*arrays)],
+        f"u{bits // 8}",
+    )
     return unsigned.view(dtype).reshape(-1)
 
 
@@ -91,10 +94,23 @@ def bits(rng: Any) -> Any:
         dot = sum(s(x >> 8 * i, 8) * s(y >> 8 * i, 8) for i in range(4))
         dp2 = sum(s(x >> 16 * i, 16) * s(y >> 8 * i, 8) for i in range(2))
         return [
-            x.bit_count(), 32 - x.bit_length(), (x & -x).bit_length(), int(f"{x:032b}"[::-1], 2), x & 0xFFFF | (y & 0xFFFF) << 16, (both << (y & 31)) >> 32,
-            both >> (x & 31), sx * sy >> 32, x * y >> 32, abs(sx - sy) + 7, abs(x - y) + 9, x + y >> 1, sx + sy + 1 >> 1, dot + 5,
-            (both << min(y & 63, 32)) >> 32, dp2 + 1,
-        ]  # fmt: skip
+            x.bit_count(),
+            32 - x.bit_length(),
+            (x & -x).bit_length(),
+            int(f"{x:032b}"[::-1], 2),
+            x & 0xFFFF | (y & 0xFFFF) << 16,
+            (both << (y & 31)) >> 32,
+            both >> (x & 31),
+            sx * sy >> 32,
+            x * y >> 32,
+            abs(sx - sy) + 7,
+            abs(x - y) + 9,
+            x + y >> 1,
+            sx + sy + 1 >> 1,
+            dot + 5,
+            (both << min(y & 63, 32)) >> 32,
+            dp2 + 1,
+        ]
 
     return [empty(16 * T, U32), a, b], {0: each(one, a, b, dtype=U32)}
 
@@ -104,7 +120,16 @@ def bits64(rng: Any) -> Any:
 
     def one(x: int, y: int) -> list[int]:
         n = y & 63
-        return [x.bit_count(), 64 - x.bit_length(), (x & -x).bit_length(), int(f"{x:064b}"[::-1], 2), x * y >> 64, s(x, 64) * s(y, 64) >> 64, x << n | x >> (64 - n & 63), s(x, 64) >> n]
+        return [
+            x.bit_count(),
+            64 - x.bit_length(),
+            (x & -x).bit_length(),
+            int(f"{x:064b}"[::-1], 2),
+            x * y >> 64,
+            s(x, 64) * s(y, 64) >> 64,
+            x << n | x >> (64 - n & 63),
+            s(x, 64) >> n,
+        ]
 
     return [empty(8 * T, U64), a, b], {0: each(one, a, b, dtype=U64)}
 
@@ -115,9 +140,23 @@ def simd_video(rng: Any) -> Any:
     s4a, s4b, s2a, s2b = (x.view(k).reshape(T, -1).astype(I32) for x, k in ((a, np.int8), (b, np.int8), (a, np.int16), (b, np.int16)))
 
     def back(x: Any) -> Any:
-        return np.ascontiguousarray(x.astype(np.int64) & (255 if x.shape[1] == 4 else 65535)).astype(np.uint8 if x.shape[1] == 4 else np.uint16).view(U32).reshape(-1)
+        return (
+            np.ascontiguousarray(x.astype(np.int64) & (255 if x.shape[1] == 4 else 65535))
+            .astype(np.uint8 if x.shape[1] == 4 else np.uint16)
+            .view(U32)
+            .reshape(-1)
+        )
 
-    rows = [a4 + b4, a2 - b2, np.maximum(s4a, s4b), np.minimum(a2, b2), abs(a4 - b4), np.where(a4 > b4, 255, 0), np.minimum(a4 + b4, 255), np.clip(s2a - s2b, -32768, 32767)]
+    rows = [
+        a4 + b4,
+        a2 - b2,
+        np.maximum(s4a, s4b),
+        np.minimum(a2, b2),
+        abs(a4 - b4),
+        np.where(a4 > b4, 255, 0),
+        np.minimum(a4 + b4, 255),
+        np.clip(s2a - s2b, -32768, 32767),
+    ]
     return [empty(8 * T, U32), a, b], {0: np.stack([back(r) for r in rows], 1)}
 
 
@@ -257,7 +296,17 @@ def _horner(c: Any, k: float, x: float) -> float:
 
 def structs(rng: Any) -> Any:
     layout = np.dtype([("a", "i1"), ("b", "i2"), ("c", "i4"), ("d", "f8"), ("e", "i1", 3), ("f", "f4", 2), ("g", "i8")], align=True)
-    value = np.zeros(1, np.dtype({"names": list(layout.names or ()), "formats": ["i1", "i2", "i4", "f8", ("i1", 3), ("f4", 2), "i8"], "offsets": [0, 2, 4, 8, 16, 24, 32], "itemsize": 40}))
+    value = np.zeros(
+        1,
+        np.dtype(
+            {
+                "names": list(layout.names or ()),
+                "formats": ["i1", "i2", "i4", "f8", ("i1", 3), ("f4", 2), "i8"],
+                "offsets": [0, 2, 4, 8, 16, 24, 32],
+                "itemsize": 40,
+            }
+        ),
+    )
     value[0] = (3, -200, 77, 2.5, (1, 2, 3), (1.5, -2.5), 1 << 40)
     result = []
     for i in range(T):
@@ -287,7 +336,10 @@ def vector_types(rng: Any) -> Any:
     a = rng.integers(-9, 9, (T, 4)).astype(np.float32)
     b, c = rng.integers(0, 256, (T, 4), np.uint8), rng.integers(-3000, 3000, (T, 2), np.int16)
     o = np.stack([a[:, 3] + b[:, 0], a[:, 2] - b[:, 1], a[:, 1] * c[:, 0], a[:, 0] + c[:, 1]], 1)
-    return [empty((T, 4)), a, b, c, empty((T, 2), np.float64)], {0: o.astype(np.float32), 4: np.stack([a[:, 0].astype(np.float64), c[:, 0] / 3.0], 1)}
+    return [empty((T, 4)), a, b, c, empty((T, 2), np.float64)], {
+        0: o.astype(np.float32),
+        4: np.stack([a[:, 0].astype(np.float64), c[:, 0] / 3.0], 1),
+    }
 
 
 def switch_dense(i: int, n: int = 11) -> int:
@@ -341,9 +393,16 @@ def float_bits(rng: Any) -> Any:
     a[:4], b[:3] = (np.inf, -np.inf, 3e9, -0.5), (1e300, -1e300, -0.25)
     q = b.view(U64)
     rows = np.stack(
-        [a.view(U32), np.trunc(np.clip(a.astype(np.float64), -(2**31), 2**31 - 1)).astype(I64), np.ceil(np.clip(a.astype(np.float64), 0, 2**32 - 1)).astype(I64),
-         np.floor(np.clip(b, -(2**31), 2**31 - 1)).astype(I64), q >> U64(32), q & U64(M32)], 1
-    )  # fmt: skip
+        [
+            a.view(U32),
+            np.trunc(np.clip(a.astype(np.float64), -(2**31), 2**31 - 1)).astype(I64),
+            np.ceil(np.clip(a.astype(np.float64), 0, 2**32 - 1)).astype(I64),
+            np.floor(np.clip(b, -(2**31), 2**31 - 1)).astype(I64),
+            q >> U64(32),
+            q & U64(M32),
+        ],
+        1,
+    )
     return [empty(6 * T, U32), a, b], {0: rows.astype(np.float64).astype(I64) & M32}
 
 

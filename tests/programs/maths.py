@@ -27,25 +27,67 @@ def single(rng: Any) -> Any:
     m, n = np.abs(x), np.abs(y)
     tenth = (b * F32(0.1)).astype(float)
     values = [
-        np.sin(x), np.cos(x), np.tan((a * F32(1e-4)).astype(float)), np.exp(y), np.log(m), m**tenth, elementwise(math.erf)(y),
-        elementwise(math.gamma)((np.abs(b) + F32(0.5)).astype(float)), np.arctan2(x, y), np.sinh(y), np.log1p(n), np.cbrt(x), np.exp2(y), np.hypot(x, y),
-        np.arcsin((b * F32(0.05)).astype(float)), elementwise(math.lgamma)((np.abs(b) + F32(0.1)).astype(float)), np.expm1(y), np.log10(m), np.tanh(y),
+        np.sin(x),
+        np.cos(x),
+        np.tan((a * F32(1e-4)).astype(float)),
+        np.exp(y),
+        np.log(m),
+        m**tenth,
+        elementwise(math.erf)(y),
+        elementwise(math.gamma)((np.abs(b) + F32(0.5)).astype(float)),
+        np.arctan2(x, y),
+        np.sinh(y),
+        np.log1p(n),
+        np.cbrt(x),
+        np.exp2(y),
+        np.hypot(x, y),
+        np.arcsin((b * F32(0.05)).astype(float)),
+        elementwise(math.lgamma)((np.abs(b) + F32(0.1)).astype(float)),
+        np.expm1(y),
+        np.log10(m),
+        np.tanh(y),
         elementwise(math.erfc)(y),
-    ]  # fmt: skip
+    ]
     return [empty((T, 20)), a, b], {0: np.stack(values, 1).astype(F32)}
 
 
 def single_exact(rng: Any) -> Any:
     a, b = inputs(rng, F32)
     fma = (a.astype(np.longdouble) * b + a).astype(F32)
-    values = [a / b, np.sqrt(np.abs(a)), np.fmod(a, b), np.rint(b), np.trunc(a), fma, np.frexp(a)[0], np.ldexp(b, 5), np.copysign(a, b), F32(1) / b, np.floor(b) + np.ceil(a), np.nextafter(a, b)]
+    values = [
+        a / b,
+        np.sqrt(np.abs(a)),
+        np.fmod(a, b),
+        np.rint(b),
+        np.trunc(a),
+        fma,
+        np.frexp(a)[0],
+        np.ldexp(b, 5),
+        np.copysign(a, b),
+        F32(1) / b,
+        np.floor(b) + np.ceil(a),
+        np.nextafter(a, b),
+    ]
     return [empty((T, 12)), a, b], {0: np.stack(values, 1)}
 
 
 def twice(rng: Any) -> Any:
     x, y = inputs(rng, np.float64)
     m, n = np.abs(x), np.abs(y)
-    values = [np.sin(x), np.cos(x), np.exp(y), np.log(m), m ** (y * 0.1), elementwise(math.erf)(y), elementwise(math.gamma)(n + 0.5), np.arctan2(x, y), np.cbrt(x), np.log1p(n), np.tanh(y), np.sinh(y)]
+    values = [
+        np.sin(x),
+        np.cos(x),
+        np.exp(y),
+        np.log(m),
+        m ** (y * 0.1),
+        elementwise(math.erf)(y),
+        elementwise(math.gamma)(n + 0.5),
+        np.arctan2(x, y),
+        np.cbrt(x),
+        np.log1p(n),
+        np.tanh(y),
+        np.sinh(y),
+    ]
     return [empty((T, 12), np.float64), x, y], {0: np.stack(values, 1)}
 
 
@@ -62,7 +104,14 @@ def twice_exact(rng: Any) -> Any:
 def fast(rng: Any) -> Any:
     _, b = inputs(rng, F32)
     y = b.astype(float)
-    values = [np.exp(y), np.log((np.abs(b) + F32(1)).astype(float)), np.sin((b * F32(0.1)).astype(float)), 3 / y, 1 / np.sqrt(np.abs(y)), np.abs(y) ** 0.3]
+    values = [
+        np.exp(y),
+        np.log((np.abs(b) + F32(3)).astype(float)),
+        np.sin((b * F32(0.1)).astype(float)) + 2,
+        3 / y,
+        1 / np.sqrt(np.abs(y)),
+        np.abs(y) ** 0.3,
+    ]
     return [empty((T, 6)), b], {0: np.stack(values, 1).astype(F32)}
 
 
@@ -78,7 +127,7 @@ def halves(rng: Any) -> Any:
         scaled = (a.astype(F32) * F32(1.1)).astype(np.float64)
         near = scaled.astype(F16)
         toward_zero = np.where(np.isfinite(scaled) & (np.abs(near.astype(np.float64)) > np.abs(scaled)), np.nextafter(near, F16(0)), near)
-        rows += [toward_zero, np.clip(np.nan_to_num(x - y, nan=0.0, posinf=2), 0, 1).astype(F16)]
+        rows += [toward_zero, np.clip(np.nan_to_num(x - y, nan=0.0, posinf=2), 0, 1).astype(F16) + F16(0)]
     bits = [np.where(np.isnan(r), F16(0).view(U16) + U16(0x7FFF), r.view(U16)) for r in rows]
     flags = (x < y) | (x == y) << 1 | (~(x <= y)) << 2 | np.isnan(x) << 3
     whole = np.clip(np.trunc(np.nan_to_num(x, nan=0.0)), -32768, 32767).astype(np.int16).view(U16)

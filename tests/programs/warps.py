@@ -27,9 +27,17 @@ def shuffles(rng: Any) -> Any:
     v = small(rng)
     i = np.arange(32)
     sources = [
-        np.full(32, 5), None, np.where(i >= 3, i - 3, i), np.where(i % 16 >= 2, i - 2, i), np.where(i + 9 < 32, i + 9, i), np.where(i % 4 < 3, i + 1, i),
-        i ^ 17, i ^ 3, i ^ 31, np.full(32, 31),
-    ]  # fmt: skip
+        np.full(32, 5),
+        None,
+        np.where(i >= 3, i - 3, i),
+        np.where(i % 16 >= 2, i - 2, i),
+        np.where(i + 9 < 32, i + 9, i),
+        np.where(i % 4 < 3, i + 1, i),
+        i ^ 17,
+        i ^ 3,
+        i ^ 31,
+        np.full(32, 31),
+    ]
     rows = []
     for source in sources:
         if source is None:
@@ -56,9 +64,18 @@ def votes(rng: Any) -> Any:
     def warp(w: Any) -> Any:
         same = len(set(w >> 8)) == 1
         return [
-            [ballot(w & 1), (w > 90).any(), (w > 5).all(), ballot((w & 3) == (x & 3)), 0xFFFFFFFF if same else 0, same, ballot((w & 1) == (x & 1)), 0xFFFFFFFF]
+            [
+                ballot(w & 1),
+                (w > 90).any(),
+                (w > 5).all(),
+                ballot((w & 3) == (x & 3)),
+                0xFFFFFFFF if same else 0,
+                same,
+                ballot((w & 1) == (x & 1)),
+                0xFFFFFFFF,
+            ]
             for x in w
-        ]  # fmt: skip
+        ]
 
     return [empty(8 * T, U32), v], {0: by_warp(v, warp)}
 
@@ -68,7 +85,16 @@ def reductions(rng: Any) -> Any:
 
     def warp(w: Any) -> Any:
         u = w.view(U32)
-        row = [w.sum(dtype=I32).view(U32), w.min().view(U32), w.max().view(U32), u.min(), u.max(), np.bitwise_and.reduce(u), np.bitwise_or.reduce(u), np.bitwise_xor.reduce(u)]
+        row = [
+            w.sum(dtype=I32).view(U32),
+            w.min().view(U32),
+            w.max().view(U32),
+            u.min(),
+            u.max(),
+            np.bitwise_and.reduce(u),
+            np.bitwise_or.reduce(u),
+            np.bitwise_xor.reduce(u),
+        ]
         return [row] * 32
 
     return [empty(8 * T, U32), v], {0: by_warp(v, warp)}
@@ -134,7 +160,11 @@ def atomics32(rng: Any) -> Any:
         clear &= ~(1 << (int(x) & 31))
         sets |= 1 << (int(x) & 31)
     done = [u.min(), u.max(), inc, dec, clear & 0xFFFFFFFF, sets, np.bitwise_xor.reduce(u), 2 * T]
-    return [np.zeros(4, I32), start, empty(T, I32)], {0: [v.sum(), min(0, v.min()), max(0, v.max()), -v.sum()], 1: np.array(done, U32), 2: 2 * t}
+    return [np.zeros(4, I32), start, empty(T, I32)], {
+        0: [v.sum(), min(0, v.min()), max(0, v.max()), -v.sum()],
+        1: np.array(done, U32),
+        2: 2 * t,
+    }
 
 
 def atomics64(rng: Any) -> Any:
@@ -144,7 +174,10 @@ def atomics64(rng: Any) -> Any:
     for _ in t:
         cas = (cas * 3 + 1) & ((1 << 64) - 1)
     start = np.array([0, (1 << 64) - 1, 0, 0, (1 << 64) - 1, 0, 1], U64)
-    return [np.zeros(2, I64), start], {0: [v.min(), max(0, v.max())], 1: np.array([u.sum(), 0, (1 << 64) - 1, np.bitwise_xor.reduce(u), u.min(), u.max(), cas], U64)}
+    return [np.zeros(2, I64), start], {
+        0: [v.min(), max(0, v.max())],
+        1: np.array([u.sum(), 0, (1 << 64) - 1, np.bitwise_xor.reduce(u), u.min(), u.max(), cas], U64),
+    }
 
 
 def atomics_float(rng: Any) -> Any:
@@ -196,25 +229,29 @@ def warp_barrier(rng: Any) -> Any:
 
 def groups(rng: Any) -> Any:
     v = t * 3 + 1
-    lane = t % 32
     p = np.zeros((T, 10), I64)
     for i in range(T):
         g8, g16, w = (v[i // n * n : i // n * n + n] for n in (8, 16, 32))
-        r8, l = i % 8, i % 32
+        r8, at = i % 8, i % 32
         b16 = sum(1 << k for k in range(16) if g16[k] & 2)
         p[i, :8] = [
-            g8.sum(), g16.max(), g8[: r8 + 1].sum(), (w[:l] & 7).sum(), i % 32 // 8 * 100 + r8, g8[3] + g16[i % 16 ^ 5], i % 96 + 96000,
+            g8.sum(),
+            g16.max(),
+            g8[: r8 + 1].sum(),
+            (w[:at] & 7).sum(),
+            i % 32 // 8 * 100 + r8,
+            g8[3] + g16[i % 16 ^ 5],
+            i % 96 + 96000,
             int((g8 % 11 == 0).any()) + 2 * int((g8 > 30).all()) + 4 * b16,
-        ]  # fmt: skip
+        ]
         odd = w % 2 == v[i] % 2
-        before = np.arange(32) < l
+        before = np.arange(32) < at
         if v[i] % 2:
             p[i, 8] = w[odd].sum() + (odd & before).sum()
             same = odd & (w % 3 == v[i] % 3)
             p[i, 9] = same.sum() * 100 + (same & before).sum()
         else:
             p[i, 9] = (odd & ((w % 4 == 0) == (v[i] % 4 == 0))).sum()
-    assert lane is not None
     return [empty(10 * T, I32)], {0: p}
 
 

@@ -157,3 +157,80 @@ def test_lanes_that_wait_for_each_other_get_on(module, backend):
     out = np.zeros(32, np.int32)
     module.kernel("handover").launch(1, 32, [out], backend=backend)
     assert out.tolist() == list(range(32))
+
+
+CONNECTED = """
+#include <cuda_fp16.h>
+struct __align__(16) Quad { int x, y, z, w; };
+__device__ int variable[100];
+// each CTA reads what the one before it wrote, in every way that there is
+__global__ void quads(Quad *a) { Quad v = a[blockIdx.x]; v.x++; v.w += 2; a[blockIdx.x + 1] = v; }
+__global__ void shorts(short *a) { a[blockIdx.x + 1] = a[blockIdx.x] + 1; }
+__global__ void doubles(double *a) { a[blockIdx.x + 1] = a[blockIdx.x] + 1; }
+__global__ void odd_bytes(char *a) { a[3 * blockIdx.x + 3 + threadIdx.x] = a[3 * blockIdx.x + threadIdx.x] + 1; }
+__global__ void strides(int *a) { int i = (blockIdx.x * 8 + threadIdx.x) * 5; a[i + 40] = a[i] + 1; }
+__global__ void module_variable(int *a) { variable[blockIdx.x + 1] = variable[blockIdx.x] + 1; a[blockIdx.x] = variable[blockIdx.x + 1]; }
+__global__ void copies(int *a) {
+  __shared__ __align__(16) int s[4];
+  unsigned p = __cvta_generic_to_shared(s);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 8; cp.async.wait_all;" :: "r"(p), "l"(a + 4 * blockIdx.x) : "memory");
+  a[4 * blockIdx.x + 4] = s[0] + 1;
+}
+__global__ void overwrites(int *a) { int old = a[0]; a[blockIdx.x + 1] = old; a[0] = blockIdx.x; }
+__global__ void uneven(unsigned *flag, unsigned *o, int iterations) {
+  unsigned x = blockIdx.x, seen = blockIdx.x & 1 ? flag[blockIdx.x - 1] : 0;
+  for (int i = 0; i < iterations; i++) x = x * 1664525u + 1013904223u;
+  if (!(blockIdx.x & 1)) flag[blockIdx.x] = 1 + (x == 0);
+  o[blockIdx.x] = seen;
+}
+__global__ void delay(int *o, long long ticks) { long long start = clock64(); while (clock64() - start < ticks) ; o[0] = 1; }
+__global__ void times(unsigned long long *o) { unsigned long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); o[blockIdx.x] = t; }
+"""
+
+
+@pytest.fixture(scope="module")
+def connected():
+    return fasim.compile(CONNECTED)
+
+
+@pytest.mark.parametrize(
+    "kernel, dtype, size, block",
+    [
+        ("quads", np.int32, 4 * 66, 1),
+        ("shorts", np.int16, 66, 1),
+        ("doubles", np.float64, 66, 1),
+        ("odd_bytes", np.int8, 200, 3),
+        ("strides", np.int32, 8 * 66 * 5, 8),
+        ("module_variable", np.int32, 66, 1),
+        ("copies", np.int32, 4 * 66, 1),
+        ("overwrites", np.int32, 66, 1),
+    ],
+)
+def test_ctas_that_read_what_others_wrote(connected, kernel, dtype, size, block):
+    results = []
+    for workers in (1, 2, 4):
+        if kernel == "module_variable":
+            connected.symbol("variable").write(np.zeros(100, np.int32))
+        data = np.zeros(size, dtype)
+        connected.kernel(kernel).launch(64, block, [data], workers=workers)
+        results.append(data.tobytes())
+    assert len(set(results)) == 1
+
+
+def test_long_ctas_end_before_the_next_ones_start(connected):
+    for workers in (1, 2):
+        flag, out = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
+        connected.kernel("uneven").launch(8, 32, [flag, out, 500_000], workers=workers)
+        assert out.tolist() == [0, 1] * 4
+
+
+def test_waiting_for_the_clock_is_no_livelock(connected):
+    out = np.zeros(1, np.int32)
+    connected.kernel("delay").launch(1, 32, [out, 30_000_000])
+    assert out[0] == 1
+
+
+def test_the_global_timer_goes_on_over_ctas(connected):
+    out = np.zeros(5, np.uint64)
+    connected.kernel("times").launch(5, 32, [out], workers=2)
+    assert (np.diff(out.astype(np.int64)) > 0).all()

@@ -68,7 +68,11 @@ GOOD = [1, 2, 3, 4, 0.5, 0.25, np.float16(1), True]
         (4, "x", "str"),
         (5, None, "not a pointer"),
         (2, np.zeros(3), "not a pointer"),
-        (8, 1.0, "float"),
+        (8, 1.0, r"argument out of scalars is double \*, a pointer: give a buffer or null"),
+        (8, 5, "a pointer: give a buffer or null"),
+        (8, [1, 2], r"is double \*: pass a numpy array, not list"),
+        (2, 2**31, r"argument i of scalars is int: 2147483648 does not fit \(-2147483648 to 2147483647\)"),
+        (0, 128, "c of scalars is char: 128"),
         (8, np.array([None]), "objects"),
     ],
 )
@@ -80,7 +84,7 @@ def test_arguments_that_do_not_fit(module, position, value, words):
 
 
 def test_a_wrong_number_of_arguments_names_the_parameters(module):
-    with pytest.raises(LaunchError, match=r"takes 3 arguments .*u64.*u32.*got 2"):
+    with pytest.raises(LaunchError, match=r"takes 3 arguments \(x: const float \*, y: float \*, n: int\), got 2"):
         module.kernel("scale").launch(1, 32, [np.zeros(1, np.float32), 1])
 
 
@@ -92,6 +96,90 @@ def test_a_structure_by_value(module):
     assert out.tolist() == [-3, 2.5, 9]
     with pytest.raises(LaunchError, match="24 bytes"):
         module.kernel("by_value").launch(1, 1, [np.zeros((), np.dtype("i4,f8"))[()], out])
+
+
+def test_bytes_are_a_structure_by_value(module):
+    raw, out = np.zeros(24, np.uint8), np.zeros(3)
+    raw[0], raw[18] = 7, 9
+    module.kernel("by_value").launch(1, 1, [raw, out])
+    assert out.tolist() == [7, 0, 9]
+    for wrong, message in ((np.zeros(23, np.uint8), "24 bytes, got 23"), (3, "24 bytes as np.uint8"), (np.zeros(3), "not a pointer")):
+        with pytest.raises(LaunchError, match=message):
+            module.kernel("by_value").launch(1, 1, [wrong, out])
+
+
+@pytest.mark.parametrize("dtype, fits", [("f4", True), ("u4", True), ("f8", False), ("i4", False), ("f2", False), ("u8", False)])
+@pytest.mark.parametrize("wrap", [np.asarray, fasim.device_array])
+def test_an_array_is_what_the_pointer_points_to(module, dtype, fits, wrap):
+    x, y = np.ones(32, dtype), np.zeros(32, np.float32)
+    if fits:
+        module.kernel("scale").launch(1, 32, [wrap(x), y, 32])
+        assert y.tobytes() == (2 * x.view(np.float32)).tobytes()
+        return
+    wanted = rf"argument x of scale is const float \*, and the array is {x.dtype}: .*\.astype\(np.float32\).*\.view\(np.uint32\)"
+    with pytest.raises(LaunchError, match=wanted):
+        module.kernel("scale").launch(1, 32, [wrap(x), y, 32])
+    assert not y.any()
+
+
+def test_names_given_replace_those_of_the_source(module):
+    with pytest.raises(LaunchError, match="argument length of scale"):
+        module.kernel("scale").launch(1, 32, [None, None, 1.5], names=["a", "b", "length"])
+
+
+def test_ptx_alone_knows_the_types_of_the_mangled_name(module):
+    kernel = fasim.compile(module.ptx).kernel("scale")
+    with pytest.raises(LaunchError, match=r"argument #0 of scale is const float\*|argument #0 of scale is const float \*"):
+        kernel.launch(1, 32, [np.zeros(1), None, 0])
+    plain = fasim.compile(module.ptx.replace("_Z5scalePKfPfi", "scale")).kernel("scale")
+    for n in (-1, 2**32 - 1):
+        plain.launch(1, 1, [np.zeros(1), np.zeros(1), n])
+
+
+def test_zero_is_a_null_pointer(module):
+    module.kernel("scale").launch(1, 32, [0, np.int64(0), 0])
+
+
+def test_representations_are_short(module):
+    kernel = module.kernel("scale")
+    assert repr(kernel) == "<Kernel scale(x: const float *, y: float *, n: int) for sm_90>"
+    assert repr(kernel.launch(1, 32, [None, None, 0])).startswith("<LaunchResult of scale: grid (1, 1, 1), block (32, 1, 1), ")
+    assert repr(module).startswith("<Module source.cu for sm_90: kernels scale, scalars, ")
+    assert repr(module.symbol("total")) == "<Symbol total: 16 bytes of int32>"
+
+
+def test_dir_lists_the_public_names():
+    assert set(dir(fasim)) == {*fasim.__all__, "__version__"}
+    assert all(hasattr(fasim, name) for name in fasim.__all__)
+
+
+def test_symbols_take_lists_in_their_own_type():
+    module = fasim.compile(SOURCE)
+    assert module.symbol_names == ["factor", "pointer", "total"]
+    total = module.symbol("total")
+    total.write([7, 8])
+    assert total.read(np.int32, (2, 2)).tolist() == [[7, 8], [3, 4]]
+    module.symbol("factor").write(3)
+    assert module.symbol("factor").read(np.float32).tolist() == [3]
+    for symbol, values, message in [
+        ("total", [1.5], "takes int32 numbers"),
+        ("total", [2**31], "takes int32 numbers"),
+        ("total", ["a"], "takes int32 numbers"),
+        ("total", [[1], [2, 3]], "takes int32 numbers"),
+        ("total", np.zeros(2), r"has i32 elements, got float64: write .astype\(np.int32\) or .view\(np.uint32\)"),
+        ("pointer", [1], "write an array with a dtype"),
+        ("total", [0] * 5, "holds 16 bytes, got 20"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            module.symbol(symbol).write(values)
+    for dtype, shape in (("f16x", None), (np.int32, (3,)), (np.dtype("V3"), None), (object, None)):
+        with pytest.raises(UsageError, match="symbol total of 16 bytes cannot be read as"):
+            total.read(dtype, shape)
+
+
+def test_a_source_without_kernels():
+    with pytest.raises(UsageError, match=r"source.cu has no kernel: no function is marked __global__"):
+        fasim.compile("__device__ int x;\n").kernel()
 
 
 def test_symbols_last_over_launches_and_relocations_hold_addresses():
@@ -185,7 +273,7 @@ def test_what_is_not_modelled_is_named_before_anything_runs():
     ret;
 }
 """
-    with pytest.raises(UnsupportedInstruction, match=r"<ptx>:7: 'wgmma.fence.sync.aligned;': fasim does not model wgmma"):
+    with pytest.raises(UnsupportedInstruction, match=r"<ptx>:7: 'wgmma.fence.sync.aligned;': fasim does not model .*wgmma"):
         fasim.compile(ptx, arch="sm_90a").kernel("k")
 
 

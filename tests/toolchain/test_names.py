@@ -94,6 +94,10 @@ ENTRIES = [
         ("tile<2>", "_ZN2ns4tileILi2EEEvv"),
         ("scale", "_Z5scaleILj32EEvPf"),
         ("scale<32>", "_Z5scaleILj32EEvPf"),
+        ("add(int)", "_Z3addi"),
+        ("add( float )", "_Z3addf"),
+        ("gemm<128,64>(float *)", "_Z4gemmILi128ELi64EEvPf"),
+        ("ns::sub(void)", "_ZN2ns3subEv"),
     ],
 )
 def test_find_entry(wanted: str, entry: str) -> None:
@@ -105,7 +109,9 @@ def test_find_entry(wanted: str, entry: str) -> None:
     [
         (ENTRIES, "nothing", r"no kernel 'nothing'.*gemm<128, 64>.*ns::k"),
         (ENTRIES, "gemm", r"Several.*gemm<128, 64>, gemm<64, 64>"),
-        (ENTRIES, "add", r"Several.*add \(_Z3addf\), add \(_Z3addi\)"),
+        (ENTRIES, "add", r"Several.*add\(float\), add\(int\)"),
+        (ENTRIES, "add(double)", r"no kernel 'add\(double\)' \(did you mean add"),
+        (ENTRIES, "plian", r"did you mean plain"),
         (ENTRIES, None, r"11 kernels.*plain"),
         ([], None, "no kernel"),
         ([], "k", "Kernels: none"),
@@ -123,7 +129,7 @@ def test_single_entry_needs_no_name() -> None:
 TEMPLATE = "namespace q { template <int N, class T> __global__ void gemm(T *p) { p[0] = N; } }\n"
 
 
-@pytest.mark.parametrize("entry", ["gemm<3, float>", "q::gemm<3,float>", " gemm<3,float>"])
+@pytest.mark.parametrize("entry", ["gemm<3, float>", "gemm<3, float>(float*)", "q::gemm<3,float>", " gemm<3,float>"])
 def test_template_is_instantiated(entry: str) -> None:
     module = compile_cuda(TEMPLATE, entry=entry)
     assert module.lowered_names[entry] == "_ZN1q4gemmILi3EfEEvPT0_"
@@ -136,7 +142,9 @@ def test_template_is_instantiated(entry: str) -> None:
         (TEMPLATE, None, UsageError, r"templates without an instance.*q::gemm \(template <int N, class T>\).*'q::gemm<..., ...>'"),
         (TEMPLATE, "gemm", UsageError, r"'gemm' is a template without an instance.*'q::gemm<..., ...>'"),
         (TEMPLATE, "gemm<3, flt>", CompileError, r"'gemm<3, flt>' cannot be instantiated[\s\S]*\"flt\" is undefined"),
-        (TEMPLATE, "gem<3>", CompileError, "gem"),
+        (TEMPLATE, "gem<3>", UsageError, r"no template 'gem' \(did you mean q::gemm\?\). Templates: q::gemm \(template <int N, class T>\)"),
+        (TEMPLATE, "gem", UsageError, r"no kernel 'gem' \(did you mean q::gemm\?\).*q::gemm"),
+        ("__device__ int x;\n", "k", UsageError, "source.cu has no kernel 'k': no function in it is marked __global__"),
         ("__global__ void a() {} __global__ void b() {}", "c", UsageError, "no kernel 'c'. Kernels: a, b"),
     ],
 )

@@ -147,6 +147,11 @@ def isspacep_global(a: Lanes) -> Lanes:
     return ~(_inside(a, SHARED_WINDOW) | _inside(a, LOCAL_WINDOW) | _inside(a, PARAM_WINDOW) | _inside(a, CONST_WINDOW))
 
 
-@op("isspacep.const", "p:pred = a:u64", doc=DOC + "isspacep", cases=[(CONST_WINDOW, 1), (CONST_WINDOW - 1, 0), (SHARED_WINDOW, 0), (0x7000_0000_0000, 0)])
+@op(
+    "isspacep.const",
+    "p:pred = a:u64",
+    doc=DOC + "isspacep",
+    cases=[(CONST_WINDOW, 1), (CONST_WINDOW - 1, 0), (SHARED_WINDOW, 0), (0x7000_0000_0000, 0)],
+)
 def isspacep_const(a: Lanes) -> Lanes:
     return _inside(a, CONST_WINDOW)
