@@ -153,9 +153,10 @@ def run_cta(ctx: int) -> int:
                     round_flags |= ROUND_ALIVE
                 else:
                     poke_i64(ctx + C_NEXT_WARP, warp)
-                    poke_i64(ctx + C_ROUND, round_flags)
+                    poke_i64(ctx + C_ROUND, peek_i64(ctx + C_ROUND) | round_flags)
                     return status
             warp += 1
+        round_flags |= peek_i64(ctx + C_ROUND)  # a warp may have opened a barrier for others that had their turn
         poke_i64(ctx + C_NEXT_WARP, 0)
         poke_i64(ctx + C_ROUND, 0)
         if round_flags & ROUND_ALIVE == 0:

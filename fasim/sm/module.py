@@ -215,7 +215,7 @@ class Kernel:
         if "%envreg2" in program.launch_rows:
             room = _resident(shape, arch)
             if shape.ctas > room:
-                raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name} at once, {room} do")
+                raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name}, {room} do")
             workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
         space.allocations.sort(key=lambda a: a.address)
         chosen = machine(backend)

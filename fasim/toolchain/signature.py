@@ -180,6 +180,9 @@ def refuses(parameter: Declared, kind: str, item_bytes: int) -> bool:
     size, wants_float = _SIZES[parameter.dtype], "f" in parameter.dtype
     if kind == "c":
         return not wants_float or item_bytes != 2 * size
+    if parameter.dtype == "u32" and item_bytes == 2 and kind in "fu":
+        # f16x2 and bf16x2 travel as unsigned words
+        return False
     if item_bytes != size:
         return True
     if size == 2:

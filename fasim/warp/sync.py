@@ -16,12 +16,14 @@ from fasim.isa.machine import (
     C_BARS,
     C_CODE,
     C_POOL,
+    C_ROUND,
     C_THREADS,
     C_WARP_COUNT,
     CODE_BYTES,
     E_BARRIER_COUNT,
     E_BARRIER_OPERANDS,
     READY,
+    ROUND_PROGRESS,
     S_DETAIL,
     S_MASK,
     S_PC,
@@ -98,8 +100,9 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
     elif mask == peek_i64(record + W_LIVE):
         arrived = 32
     poke_i64(bar + B_ARRIVED, peek_i64(bar + B_ARRIVED) + arrived)
-    if count:  # whoever comes next belongs to the barrier's next phase; one for the whole CTA opens when no warp can go on
-        open_barrier(ctx, number)
+    # whoever comes next belongs to the barrier's next phase; one for the whole CTA opens when no warp can go on
+    if count and open_barrier(ctx, number):
+        poke_i64(ctx + C_ROUND, peek_i64(ctx + C_ROUND) | ROUND_PROGRESS)
     return 0
 
 

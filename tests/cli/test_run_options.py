@@ -57,7 +57,7 @@ NAMES = [
     ("options.cu", ["--entry", "plian"], "no kernel 'plian' (did you mean plain?)"),
     ("options.cu", ["--entry", "over"], "Several kernels are called 'over': over(float*), over(int*)"),
     ("options.cu", ["--entry", "over(double*)"], "no kernel 'over(double*)'"),
-    ("options.cu", ["--entry", "matmull<float,3>"], "no template 'matmull' (did you mean ns::matmul?). Templates: ns::matmul (template <typename T"),
+    ("options.cu", ["--entry", "matmull<float,3>"], "no template 'matmull' (did you mean ns::matmul?). Templates: ns::matmul (template"),
     ("options.cu", ["--entry", "matmul<flt,3>"], "--entry 'matmul<flt,3>' cannot be instantiated"),
     ("templates.cu", [], "instantiate it with --entry 'matmul<..., ...>'"),
     ("templates.cu", ["--entry", "matmull"], "no kernel 'matmull' (did you mean matmul?)"),
@@ -97,7 +97,8 @@ def test_the_example_takes_sizes_from_the_file(options_file):
 def test_the_example_without_sizes_in_the_file(fasim_command):
     command = shlex.split(fasim_command("run", "many.cu", "-I", "include", "-DBIAS=1", "--entry", "shared").err.splitlines()[-1])
     assert command[3:] == [
-        "-D", "BIAS=1", "-I", "include", "--entry", "shared", "--grid", "8", "--block", "128", "--smem", "16384", "--arg", "out=i32[1024]:zeros",
+        "-D", "BIAS=1", "-I", "include", "--entry", "shared", "--grid", "8", "--block", "128", "--smem", "16384",
+        "--arg", "out=i32[1024]:zeros",
     ]  # fmt: skip
     structure = fasim_command("run", "many.cu", "-I", "include", "-DBIAS=1", "--entry", "structure").err
     assert "pair=u8[8]:zeros" in structure and "--smem" not in structure
@@ -107,11 +108,13 @@ def test_symbols_are_set_before_the_launch(options_file, tmp_path):
     np.save(tmp_path / "w.npy", np.array([9, 10, 11, 12], np.int32))
     assert options_file(*PLAIN, "--json").record["outputs"][0]["statistics"]["maximum"] == 2
     assert options_file(*PLAIN, "--symbol", "factor=7.5", "--json").record["outputs"][0]["statistics"]["maximum"] == 7.5
-    words = ["--entry", "sizes", "--grid", "1", "--block", "64", "--smem", "256", "--arg", "u8[16]:zeros", "--arg", "u8[24]:zeros", "--arg", "f32[64]:zeros"]
+    arguments = ["--arg", "u8[16]:zeros", "--arg", "u8[24]:zeros", "--arg", "f32[64]:zeros"]
+    words = ["--entry", "sizes", "--grid", "1", "--block", "64", "--smem", "256", *arguments]
     done = options_file(*words, "--symbol", "factor=f32:1", "--symbol", "total=@w.npy", "--json", "--save", "out.npz")
     assert done.record["outputs"][0]["statistics"]["minimum"] == 11
     with np.load(tmp_path / "out.npz") as saved:
-        assert set(saved) == {"arg2", "arg0", "arg1"} or set(saved) == {"arg2"}
+        # structures by value are no buffers
+        assert set(saved) == {"arg2"}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +140,8 @@ def test_slices_are_printed(options_file, fasim_command):
     for line in ("y[0,:3] = [2., 2., 2.]\n", "y[-1,::4] = [2., 2.]\n", "y[1,1] = 2."):
         assert line in done.out
     assert options_file(*PLAIN, "--print", "y[0]", "--json").record["prints"] == ["y[0] = [2., 2., 2., 2., 2., 2., 2., 2.]"]
-    words = ["run", "many.cu", "-I", "include", "-DBIAS=1", "--entry", "twice", "--grid", "1", "--block", "32", "--arg", "p=bf16[32]:full(1.5)"]
-    assert "p[:2] = [3., 3.]" in fasim_command(*words, "--print", "p[:2]").out
+    words = ["run", "many.cu", "-I", "include", "-DBIAS=1", "--entry", "twice", "--grid", "1", "--block", "32"]
+    assert "p[:2] = [3., 3.]" in fasim_command(*words, "--arg", "p=bf16[32]:full(1.5)", "--print", "p[:2]").out
     assert "y[:2] = " in fasim_command("run", "axpy", "--n", "64", "--print", "y[:2]").out
 
 

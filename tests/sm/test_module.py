@@ -191,7 +191,7 @@ def test_symbols_last_over_launches_and_relocations_hold_addresses():
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     module.kernel("scale").launch(1, 32, [x, y, 8])
     assert (y == 10 * x).all()
-    with pytest.raises(UsageError, match="factor.*total"):
+    with pytest.raises(UsageError, match=r"factor.*total"):
         module.symbol("nothing")
     with pytest.raises(UsageError, match="4 bytes"):
         module.symbol("factor").write(np.zeros(2, np.float32))

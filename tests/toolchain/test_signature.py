@@ -87,15 +87,21 @@ def test_the_mangled_name_alone_tells_the_same_types(ptx, name):
 
 def test_what_cannot_be_known_is_none():
     assert signature("c_name", 1, None) is None
-    assert signature("k", 2, "extern \"C\" __global__ void k(float* x) {}") is None
+    assert signature("k", 2, 'extern "C" __global__ void k(float* x) {}') is None
     assert parameter_types("_Z4packIJPifEEviDpT_") is None
     assert parameter_types("_Z1kv") == []
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [("k", ("k", None)), ("over(float*)", ("over", "float*")), ("k<(int)3>", ("k<(int)3>", None)), ("k<3>( f (*)(int) )", ("k<3>", "f (*)(int)")), ("k()", ("k", ""))],
-)  # fmt: skip
+    [
+        ("k", ("k", None)),
+        ("over(float*)", ("over", "float*")),
+        ("k<(int)3>", ("k<(int)3>", None)),
+        ("k<3>( f (*)(int) )", ("k<3>", "f (*)(int)")),
+        ("k()", ("k", "")),
+    ],
+)
 def test_split_parameters(text, parts):
     assert split_parameters(text) == parts
 
@@ -108,6 +114,8 @@ POINTERS = [
     ("half*", "f2 u2 i2", "f4 u4 i1"),
     ("__nv_bfloat16*", "u2 i2", "f2 f4"),
     ("unsigned short*", "u2 i2 f2", "f4 u4 i4"),
+    ("unsigned*", "u4 i4 f2 u2", "f4 i2 u1 f8 u8"),
+    ("const uint4*", "u4 i4 f2 u2", "f4 i2"),
     ("int*", "i4 u4", "f4 i8 u8 i2 f8"),
     ("long long*", "i8 u8", "f8 i4"),
     ("bool*", "b1 u1 i1", "i4 f4"),
@@ -138,5 +146,14 @@ def test_ranges_of_signed_integers():
 
 
 def test_element_types_of_variables():
-    text = "__constant__ float w[4][2] = {{1}};\n__device__ static unsigned int n;\nusing R = double; __device__ R r{2}; struct S {}; __device__ S s; __device__ int* p; int host;"
+    text = """
+__constant__ float w[4][2] = {{1}};
+__device__ static unsigned int n;
+using R = double;
+__device__ R r{2};
+struct S {};
+__device__ S s;
+__device__ int* p;
+int host;
+"""
     assert [variable_dtype(text, name) for name in ("w", "n", "r", "s", "p", "host", "none")] == ["f32", "u32", "f64", "", "", "", ""]
