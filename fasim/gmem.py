@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import threading
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fasim.isa.machine import GLOBAL_BASE
+from fasim.isa.machine import DEVICE_BASE, GLOBAL_BASE
 
 ALIGNMENT_BYTES = 512  # cudaMalloc gives 256 at least; kernels may rely on it
 GAP_BYTES = 1 << 32  # addresses cost nothing: a wrong stride or a dropped offset should not land in the next buffer
@@ -34,6 +36,31 @@ class Allocation:
         return int(self.data.ctypes.data)
 
 
+@dataclass(frozen=True, eq=False)
+class DeviceBuffer:
+    """Memory that keeps its address as long as it lives, so that pointers to it may be stored in other memory."""
+
+    data: np.ndarray[Any, Any]
+    address: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        with _LOCK:
+            object.__setattr__(self, "address", _NEXT_ADDRESS[0])
+            _NEXT_ADDRESS[0] += -(-(self.data.nbytes + GAP_BYTES) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+            _LIVE.add(self)
+
+
+_LOCK = threading.Lock()
+_NEXT_ADDRESS = [DEVICE_BASE]
+_LIVE: weakref.WeakSet[DeviceBuffer] = weakref.WeakSet()
+
+
+def live_buffers() -> list[DeviceBuffer]:
+    """All device buffers that somebody holds, by address."""
+    with _LOCK:
+        return sorted(_LIVE, key=lambda buffer: buffer.address)
+
+
 @dataclass
 class AddressSpace:
     """The allocations of a launch or a module, in order of address."""
@@ -45,6 +72,12 @@ class AddressSpace:
         """Give a C-contiguous array an address (aligned to 512 bytes, as cudaMalloc's)."""
         allocation = Allocation(name, data, self.next_address, constant)
         self.next_address += -(-(data.nbytes + GAP_BYTES) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        self.allocations.append(allocation)
+        return allocation
+
+    def keep(self, name: str, buffer: DeviceBuffer) -> Allocation:
+        """Add a buffer at its own address."""
+        allocation = Allocation(name, buffer.data, buffer.address)
         self.allocations.append(allocation)
         return allocation
 

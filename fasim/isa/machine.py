@@ -50,6 +50,8 @@ SHARED_WINDOW = 1 << 40
 LOCAL_WINDOW = 2 << 40
 PARAM_WINDOW = 3 << 40
 GLOBAL_BASE = 0x7000_0000_0000
+#: device arrays, which keep their addresses over launches
+DEVICE_BASE = GLOBAL_BASE + (1 << 42)
 #: variables of the module live far above the buffers of launches, constant ones in a window of their own
 MODULE_BASE = GLOBAL_BASE + (1 << 43)
 CONST_WINDOW = MODULE_BASE + (1 << 42)

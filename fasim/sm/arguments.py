@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import LaunchError
-from fasim.gmem import AddressSpace, Allocation
+from fasim.gmem import AddressSpace, Allocation, DeviceBuffer, live_buffers
 from fasim.isa.program import Parameter, Program
 from fasim.sm.cta import FRESH_BYTE
 from fasim.toolchain.signature import Declared, bits_name, numpy_name, refuses, signed_range
@@ -25,16 +25,21 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceArray:
-    """An array that keeps its device address over launches; `array + n` points n elements into it."""
+    """A pointer into a buffer that keeps its contents and its device address over launches; `array + n` points n elements further."""
 
-    data: Array
+    buffer: DeviceBuffer
     offset: int = 0
+
+    @property
+    def data(self) -> Array:
+        """The buffer's memory, as kernels see it."""
+        return self.buffer.data
 
     def __add__(self, elements: int) -> DeviceArray:
         """A pointer `elements` further on."""
-        return DeviceArray(self.data, self.offset + elements)
+        return DeviceArray(self.buffer, self.offset + elements)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The whole array, wherever the pointer is."""
@@ -46,7 +51,7 @@ def device_array(values: Any, dtype: Any = None) -> DeviceArray:
 
     Returns: a DeviceArray; its `data` is the memory that kernels see.
     """
-    return DeviceArray(np.array(values, dtype=dtype, order="C"))
+    return DeviceArray(DeviceBuffer(np.array(values, dtype=dtype, order="C")))
 
 
 def _place_of(array: Array) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
@@ -74,6 +79,8 @@ class Arguments:
         self.program, self.space, self.addresses, self.names = program, space, addresses, names
         self.signature = signature
         self.copies: list[tuple[Array, Array]] = []
+        for buffer in live_buffers():  # those that are no arguments too: pointers to them may stand in memory
+            addresses[int(buffer.data.ctypes.data)] = space.keep("a device array", buffer)
 
     def pack(self, args: Sequence[Any]) -> Array:
         """Parameter bytes.
@@ -220,6 +227,7 @@ class Arguments:
         key = int(array.ctypes.data)
         known = self.addresses.get(key)
         if known is not None and known.data.nbytes >= array.nbytes:
+            known.name = name
             known.constant = known.constant and not array.flags.writeable
             return known
         for other in self.addresses.values():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fasim
-from fasim.errors import LaunchError, UnsupportedInstruction, UsageError
+from fasim.errors import LaunchError, MemoryAccessError, UnsupportedInstruction, UsageError
 from fasim.sm.cta import FRESH_BYTE
 
 SOURCE = """
@@ -212,6 +212,21 @@ def test_device_arrays_with_an_offset_and_views_of_one_array(module):
     whole = np.arange(16, dtype=np.float32)
     module.kernel("scale").launch(1, 32, [whole, whole[8:], 8])
     assert whole[8:].tolist() == [2.0 * i for i in range(8)]
+
+
+def test_device_arrays_keep_their_address():
+    source = """__device__ int *kept;
+__global__ void keep(int *p) { kept = p; }
+__global__ void follow() { kept[threadIdx.x] += 10 * threadIdx.x; }"""
+    module = fasim.compile(source)
+    spare, data = fasim.device_array(np.zeros(100, np.int32)), fasim.device_array(np.ones(4, np.int32))
+    module.kernel("keep").launch(1, 1, [data + 1])
+    del spare
+    module.kernel("follow").launch(1, 3)
+    assert data.data.tolist() == [1, 1, 11, 21]
+    del data
+    with pytest.raises(MemoryAccessError, match="out of bounds"):
+        module.kernel("follow").launch(1, 3)
 
 
 def test_empty_is_filled_so_that_missing_writes_show():
