@@ -169,7 +169,10 @@ __global__ void shorts(short *a) { a[blockIdx.x + 1] = a[blockIdx.x] + 1; }
 __global__ void doubles(double *a) { a[blockIdx.x + 1] = a[blockIdx.x] + 1; }
 __global__ void odd_bytes(char *a) { a[3 * blockIdx.x + 3 + threadIdx.x] = a[3 * blockIdx.x + threadIdx.x] + 1; }
 __global__ void strides(int *a) { int i = (blockIdx.x * 8 + threadIdx.x) * 5; a[i + 40] = a[i] + 1; }
-__global__ void module_variable(int *a) { variable[blockIdx.x + 1] = variable[blockIdx.x] + 1; a[blockIdx.x] = variable[blockIdx.x + 1]; }
+__global__ void module_variable(int *a) {
+  variable[blockIdx.x + 1] = variable[blockIdx.x] + 1;
+  a[blockIdx.x] = variable[blockIdx.x + 1];
+}
 __global__ void copies(int *a) {
   __shared__ __align__(16) int s[4];
   unsigned p = __cvta_generic_to_shared(s);

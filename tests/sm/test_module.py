@@ -22,7 +22,8 @@ __global__ void scalars(char c, unsigned short s, int i, unsigned long long l, f
 }
 __global__ void by_value(Pair p, double *out) { out[0] = p.a; out[1] = p.b; out[2] = p.c[2]; }
 __global__ void bump() { total[threadIdx.x] += *pointer; }
-__global__ void sizes(int *o) { if (threadIdx.x == 0) { o[0] = gridDim.x; o[1] = gridDim.y; o[2] = gridDim.z; o[3] = blockDim.x; o[4] = blockDim.y; o[5] = blockDim.z; } }
+__global__ void sizes(int *o) {
+  if (threadIdx.x == 0) { o[0] = gridDim.x; o[1] = gridDim.y; o[2] = gridDim.z; o[3] = blockDim.x; o[4] = blockDim.y; o[5] = blockDim.z; } }
 extern __shared__ int dynamic[];
 __global__ void uses_shared(int *o) { dynamic[threadIdx.x] = 1; o[threadIdx.x] = dynamic[threadIdx.x]; }
 __global__ void fixed_shared(int *o) { __shared__ int a[11 * 1024]; a[threadIdx.x] = 3; o[threadIdx.x] = a[threadIdx.x]; }
