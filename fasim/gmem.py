@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fasim.isa.machine import DEVICE_BASE, GLOBAL_BASE
+from fasim.isa.machine import DEVICE_BASE, GLOBAL_BASE, align_up
 
 ALIGNMENT_BYTES = 512  # cudaMalloc gives 256 at least; kernels may rely on it
 GAP_BYTES = 1 << 32  # addresses cost nothing: a wrong stride or a dropped offset should not land in the next buffer
@@ -31,6 +31,11 @@ class Allocation:
         return int(self.data.nbytes)
 
     @property
+    def map_bytes(self) -> int:
+        """Size of its part of an access map: one bit a byte, in whole words of 64."""
+        return align_up(self.size_bytes, 64) // 8
+
+    @property
     def host(self) -> int:
         """Address of the data in this process."""
         return int(self.data.ctypes.data)
@@ -46,7 +51,7 @@ class DeviceBuffer:
     def __post_init__(self) -> None:
         with _LOCK:
             object.__setattr__(self, "address", _NEXT_ADDRESS[0])
-            _NEXT_ADDRESS[0] += -(-(self.data.nbytes + GAP_BYTES) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+            _NEXT_ADDRESS[0] += align_up(self.data.nbytes + GAP_BYTES, ALIGNMENT_BYTES)
             _LIVE.add(self)
 
 
@@ -71,7 +76,7 @@ class AddressSpace:
     def add(self, name: str, data: np.ndarray[Any, Any], *, constant: bool = False) -> Allocation:
         """Give a C-contiguous array an address (aligned to 512 bytes, as cudaMalloc's)."""
         allocation = Allocation(name, data, self.next_address, constant)
-        self.next_address += -(-(data.nbytes + GAP_BYTES) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        self.next_address += align_up(data.nbytes + GAP_BYTES, ALIGNMENT_BYTES)
         self.allocations.append(allocation)
         return allocation
 
@@ -86,13 +91,13 @@ class AddressSpace:
         rows, at = [], 0
         for a in self.allocations:
             rows.append((a.address, a.size_bytes, a.host, at << 1 | a.constant))
-            at += -(-a.size_bytes // 64) * 8
+            at += a.map_bytes
         return np.array(rows, np.int64).reshape(-1, 4)
 
     @property
     def map_bytes(self) -> int:
         """Size of a bit map with one bit a byte of memory."""
-        return sum(-(-a.size_bytes // 64) * 8 for a in self.allocations)
+        return sum(a.map_bytes for a in self.allocations)
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
         """The closest allocation and the distance in bytes from its nearest end (0 inside; negative before its start)."""

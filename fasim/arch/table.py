@@ -36,11 +36,6 @@ class Architecture:
     grid_limits: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     registers_per_sm: int = 65536
 
-    @property
-    def warp_size(self) -> int:
-        """Lanes of a warp."""
-        return 32
-
 
 def _arch(number: int, card: str, sms: int, opt_in: int, per_sm: int, reserved: int, warps: int, ctas: int) -> Architecture:
     return Architecture(f"sm_{number}", number, card, sms, opt_in * KB, per_sm * KB, reserved, warps, ctas)

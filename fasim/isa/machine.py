@@ -1,4 +1,4 @@
-"""Numbers that lowering and machine share: kinds of instruction, state spaces, the layout of machine state in memory."""
+"""Numbers that lowering and machine share: kinds of instruction, register rows, state spaces, the layout of machine state in memory."""
 
 from __future__ import annotations
 
@@ -27,9 +27,27 @@ KINDS = (
     "yield",  # nanosleep: lets other warps and CTAs go first
     "nop",
 )
-KIND = {name: number for number, name in enumerate(KINDS)}
 LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
 CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP = range(14, 22)
+
+# --- register rows: 32 lanes of up to 32 bits, 32 lanes of 64 bits, or a predicate as one word of 32 lanes; by bank -----------------
+ROW_BYTES = {64: 256, 32: 128, 1: 4}
+#: what a call saves of one lane of a row
+LANE_BYTES = {64: 8, 32: 4, 1: 4}
+# the same for code that is compiled
+ROW64_BYTES, ROW32_BYTES, PREDICATE_BYTES = ROW_BYTES[64], ROW_BYTES[32], ROW_BYTES[1]
+LANE64_BYTES, LANE32_BYTES, LANE_PREDICATE_BYTES = LANE_BYTES[64], LANE_BYTES[32], LANE_BYTES[1]
+
+
+def bank_of(bits: int) -> int:
+    """Register bank for a width."""
+    return 1 if bits == 1 else 64 if bits == 64 else 32
+
+
+def align_up(value: int, alignment: int) -> int:
+    """The next multiple of an alignment."""
+    return -(-value // alignment) * alignment
+
 
 # --- one instruction in `code`: 10 x int32 -------------------------------------------------------------------------------------
 CODE_BYTES = 40
@@ -86,11 +104,9 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_WARP_COUNT,
     C_THREADS,
     C_BUDGET,
-    C_EXECUTED,
     C_WARP,
     C_TRACK,
     C_CLOCK,
-    C_SHARED_ACCESSES,
     C_CALL_STACK,
     C_CALL_DEPTH,
     C_FUNCTIONS,
@@ -113,7 +129,7 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_SLICE_LEFT,
     C_INSTRUCTIONS,
     C_TIME,
-) = (8 * i for i in range(52))
+) = (8 * i for i in range(50))
 CONTEXT_WORDS = C_TIME // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
@@ -137,7 +153,9 @@ ALL_LANES = 0xFFFFFFFF
 
 # --- a barrier: 8 x int64, 16 a CTA --------------------------------------------------------------------------------------------
 BAR_BYTES, BARRIERS = 64, 16
-B_ARRIVED, B_EXPECTED, B_POPC, B_AND, B_OR, B_FIRST_WARP = (8 * i for i in range(6))
+B_ARRIVED, B_EXPECTED, B_POPC, B_AND, B_OR = (8 * i for i in range(5))
+#: what a bar does: wait, only arrive, wait and combine a predicate
+BAR_SYNC, BAR_ARRIVE, BAR_RED_POPC, BAR_RED_AND, BAR_RED_OR = range(5)
 
 # --- special registers that the machine fills in for each warp: 2 x int64 (which, row) ------------------------------------------
 SPECIAL_BYTES = 16
@@ -150,7 +168,6 @@ A_BASE, A_SIZE, A_HOST, A_BITMAP = (8 * i for i in range(4))
 # --- status of a run and kinds of error ----------------------------------------------------------------------------------------
 DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL = range(7)
 (
-    E_NONE,
     E_OUT_OF_BOUNDS,
     E_MISALIGNED,
     E_CONST_WRITE,
@@ -160,10 +177,9 @@ DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL = range
     E_BAD_TARGET,
     E_SRC_SIZE,
     E_BARRIER_OPERANDS,
-    E_WINDOW,
     E_BARRIER_COUNT,
-) = range(12)
+) = range(1, 11)  # 0: none
 # error record: int64 words
-ERR_KIND, ERR_PC, ERR_WARP, ERR_LANES, ERR_SPACE, ERR_BYTES, ERR_WRITE, ERR_VALUE = (8 * i for i in range(8))
+ERR_KIND, ERR_PC, ERR_WARP, ERR_LANES, ERR_SPACE, ERR_BYTES, ERR_WRITE = (8 * i for i in range(7))
 ERR_ADDRESS = 64  # 32 x int64, the address of each lane
 ERROR_WORDS = 8 + 32

@@ -35,7 +35,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ModuleVariable:
-    """A variable of the module with its address and initial bytes; relocations: (byte offset, size, symbol's address to add)."""
+    """A variable of the module with its address and initial bytes, relocations applied."""
 
     name: str
     space: str
@@ -87,8 +87,6 @@ class Program:
     services: dict[int, str] = field(default_factory=dict)
     max_threads: int = 0
     required_block: tuple[int, int, int] | None = None
-    shared_symbols: dict[str, int] = field(default_factory=dict)
-    register_rows: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.code)

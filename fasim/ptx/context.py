@@ -19,6 +19,7 @@ from fasim.isa.machine import (
     SP_TID_Y,
     SP_TID_Z,
     SP_WARPID,
+    align_up,
 )
 from fasim.isa.program import ModuleVariable, SourceInstruction
 from fasim.isa.rows import nearest
@@ -76,7 +77,6 @@ class Context:
     static_smem_bytes: int = 0
     function_ids: dict[str, int] = field(default_factory=dict)
     launch_rows: dict[str, VReg] = field(default_factory=dict)
-    services: list[str] = field(default_factory=list)
     communicates: bool = False
     uses_copies: bool = False
     reads_clock: bool = False
@@ -136,8 +136,7 @@ class Context:
         next_address = {"global": MODULE_BASE, "const": CONST_WINDOW}
         wanted = [v for v in self.module.variables.values() if v.state_space in ("global", "const") and v.size_bytes]
         for variable in wanted:
-            align = max(variable.align_bytes, 256)
-            at = -(-next_address[variable.state_space] // align) * align
+            at = align_up(next_address[variable.state_space], max(variable.align_bytes, 256))
             self.variables[variable.name] = ModuleVariable(
                 variable.name, variable.state_space, at, variable.size_bytes, b"", variable.align_bytes
             )
@@ -170,12 +169,12 @@ class Context:
         at = 0
         for variable in symbols:
             if variable.size_bytes:
-                at = -(-at // variable.align_bytes) * variable.align_bytes
+                at = align_up(at, variable.align_bytes)
                 self.shared[variable.name] = at
                 at += variable.size_bytes
         self.static_smem_bytes = at
         dynamic = [v for v in symbols if not v.size_bytes]
-        start = -(-at // max([16, *(v.align_bytes for v in dynamic)])) * max([16, *(v.align_bytes for v in dynamic)]) if dynamic else at
+        start = align_up(at, max([16, *(v.align_bytes for v in dynamic)])) if dynamic else at
         for variable in dynamic:
             self.shared[variable.name] = start
         if dynamic:

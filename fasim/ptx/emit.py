@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from fasim.isa import machine as m
-from fasim.isa.program import HandlerUse, Parameter, Program, SourceInstruction
+from fasim.isa.operands import SavedRows
+from fasim.isa.program import HandlerUse, Program, SourceInstruction
 from fasim.ptx.context import Context
 from fasim.ptx.ir import Block, FrameRef, LoweredFunction, Op, PoolItem, Ref, RegionRef, VReg
-from fasim.ptx.tree import Variable
+from fasim.ptx.layout import kernel_parameters
 from fasim.toolchain.names import plain_name
 
 #: local memory of a thread for the frames of a recursion, besides those of the longest chain of calls
@@ -30,10 +31,10 @@ class Emitter:
         self._place_rows()
 
     def _place_rows(self) -> None:
-        """Rows of 64 bits first, then of 32, then predicates; in each, the functions' own and then the fixed ones."""
+        """Rows bank by bank, the widest first; in each, the functions' own and then the fixed ones."""
         at = 0
         self.fixed_row: dict[VReg, int] = {}
-        for bank, size in ((64, 256), (32, 128), (1, 4)):
+        for bank, size in m.ROW_BYTES.items():
             for function in self.functions:
                 self.first[function.name, bank] = at
                 at += size * function.slots.get(bank, 0)
@@ -41,14 +42,13 @@ class Emitter:
                 if reg.bank == bank:
                     self.fixed_row[reg] = at
                     at += size
-        self.register_bytes = -(-at // 256) * 256
+        self.register_bytes = m.align_up(at, m.ROW64_BYTES)
 
     def row(self, reg: VReg) -> int:
         """Byte offset of a register's row."""
         if reg.fixed:
             return self.fixed_row[reg]
-        size = {64: 256, 32: 128, 1: 4}[reg.bank]
-        return self.first[reg.function, reg.bank] + size * reg.slot
+        return self.first[reg.function, reg.bank] + m.ROW_BYTES[reg.bank] * reg.slot
 
     def template(self) -> np.ndarray[Any, Any]:
         """The register file that a warp starts with: zeros and the fixed rows."""
@@ -57,12 +57,8 @@ class Emitter:
             if reg.value is None:
                 continue
             row = self.row(reg)
-            if reg.bank == 1:
-                data[row : row + 4].view(np.uint32)[0] = reg.value[0]
-            elif reg.bank == 32:
-                data[row : row + 128].view(np.uint32)[:] = reg.value
-            else:
-                data[row : row + 256].view(np.uint64)[:] = reg.value
+            words = data[row : row + m.ROW_BYTES[reg.bank]].view(np.uint64 if reg.bank == 64 else np.uint32)
+            words[:] = reg.value[0] if reg.bank == 1 else reg.value
         return data
 
     def _linear(self, function: LoweredFunction) -> list[tuple[Block | None, Op]]:
@@ -111,9 +107,17 @@ class Emitter:
             ]
         if isinstance(item, RegionRef):
             if not self._saves_rows(item.caller, item.callee):
-                return [0] * 6
-            used = self.used[item.caller]
-            return [n for bank in (32, 64, 1) for n in (self.first[item.caller, bank], used.get(bank, 0))]
+                return SavedRows[int](0, 0, 0, 0, 0, 0).items()
+            first = {bank: self.first[item.caller, bank] for bank in (32, 64, 1)}
+            count = self.used[item.caller]
+            return SavedRows[int](
+                first32=first[32],
+                count32=count.get(32, 0),
+                first64=first[64],
+                count64=count.get(64, 0),
+                first_predicate=first[1],
+                predicates=count.get(1, 0),
+            ).items()
         if item.is_function:
             return [self.pcs[item.label, ""]]
         return [self.pcs[function, item.label] if item.label else pc]
@@ -153,8 +157,12 @@ class Emitter:
         _mark_runs(code, {self.pcs[key] for key in self.pcs})
         kernel = context.kernel
         has_calls = len(self.functions) > 1
-        parameters = self._parameters()
-        saved = [4 * s.get(32, 0) + 8 * s.get(64, 0) + 4 * s.get(1, 0) for name, s in self.used.items() if self._saves_rows(name, name)]
+        parameters = kernel_parameters(kernel)
+        saved = [
+            sum(m.LANE_BYTES[bank] * count for bank, count in slots.items())
+            for name, slots in self.used.items()
+            if self._saves_rows(name, name)
+        ]
         maximum, required = kernel.directive("maxntid"), kernel.directive("reqntid")
         needed = (*required.values, 1, 1)[:3] if required else None
         return Program(
@@ -176,14 +184,13 @@ class Emitter:
             functions=self._function_table(),
             launch_rows={name: self.row(reg) for name, reg in context.launch_rows.items()},
             has_calls=has_calls,
-            save_bytes=-(-max(saved, default=0) // 8) * 8,
+            save_bytes=m.align_up(max(saved, default=0), 8),
             communicates=context.communicates,
             uses_copies=context.uses_copies,
             reads_clock=context.reads_clock,
             services=services,
             max_threads=int(np.prod(maximum.values)) if maximum else 0,
             required_block=(int(needed[0]), int(needed[1]), int(needed[2])) if needed else None,
-            shared_symbols=dict(context.shared),
         )
 
     def _stack_bytes(self) -> int:
@@ -212,16 +219,6 @@ class Emitter:
         for name, index in self.context.function_ids.items():
             table[index] = self.pcs.get((name, ""), -1)
         return table
-
-    def _parameters(self) -> list[Parameter]:
-        result, offset = [], 0
-        for param in self.context.kernel.params:
-            assert isinstance(param, Variable)
-            offset = -(-offset // param.align_bytes) * param.align_bytes
-            type_ = param.type if not param.dims else f"b8[{param.size_bytes}]"
-            result.append(Parameter(param.name, type_, offset, param.size_bytes, param.align_bytes))
-            offset += param.size_bytes
-        return result
 
 
 def _mark_runs(code: np.ndarray[Any, Any], starts: set[int]) -> None:

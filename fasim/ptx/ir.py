@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fasim.isa.program import HandlerUse, SourceInstruction
@@ -43,7 +44,7 @@ class LabelRef:
 
 @dataclass(frozen=True, slots=True)
 class RegionRef:
-    """Six numbers in the pool: the register rows of `caller`, for it to save if `callee` ("": any) can reach it again, else zeros."""
+    """`SavedRows` in the pool: the register rows of `caller`, for it to save if `callee` ("": any) can reach it again, else none."""
 
     caller: str
     callee: str
@@ -64,7 +65,7 @@ class Op:
     """One machine operation; `labels` are the places it may go to besides the next operation, `falls` whether it may go on there."""
 
     kind: int
-    pool: list[PoolItem] = field(default_factory=list)
+    pool: Sequence[PoolItem] = ()
     guard: Ref | None = None
     handler: HandlerUse | None = None
     aux: int = 0

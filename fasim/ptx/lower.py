@@ -11,7 +11,6 @@ from fasim.ptx.context import Context
 from fasim.ptx.emit import Emitter
 from fasim.ptx.ir import LoweredFunction
 from fasim.ptx.lower_control import LOWERERS as CONTROL
-from fasim.ptx.lower_control import SERVICES
 from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.lower_memory import LOWERERS as MEMORY
 from fasim.ptx.lower_wmma import LOWERERS as WMMA
@@ -130,8 +129,6 @@ def _reachable(module: Module, kernel: Function, taken: set[str]) -> list[Functi
             if name not in seen and callee.body is not None:
                 enter(callee)
                 break
-            if callee.body is None and name not in SERVICES and name not in seen:
-                seen.add(name)
         else:
             order.append(function)
             stack.pop()

@@ -1,12 +1,17 @@
-"""Branches, calls, barriers and the like to operations."""
+"""Branches, calls, barriers and the like to operations.
+
+Raises: PtxError for operands that do not fit, UnsupportedInstruction for what fasim does not model.
+"""
 
 from __future__ import annotations
 
 from fasim.isa import machine as m
 from fasim.isa.features import NOT_MODELLED_CALLS, feature
 from fasim.isa.lookup import Found
+from fasim.isa.operands import Barrier, CallOperands, IndexedBranch, Part, Parts, Service, WarpSync
 from fasim.ptx.ir import FrameRef, LabelRef, Op, PoolItem, Ref, RegionRef
-from fasim.ptx.lower_function import FunctionLowerer, formal_layout
+from fasim.ptx.layout import formal_layout
+from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.tree import Call, CallPrototype, Function, Instruction, Operand, Register, Symbol
 
 #: functions of the driver that device code calls and Python carries out
@@ -27,8 +32,10 @@ def lower_indexed_branch(f: FunctionLowerer, ins: Instruction, found: Found) -> 
     if not isinstance(table, Symbol) or table.name not in f.branch_lists:
         raise f.context.malformed(ins, "the list of targets is not declared with .branchtargets")
     labels = list(f.branch_lists[table.name])
-    pool: list[PoolItem] = [f.source(ins, index, "u32"), len(labels), *(LabelRef(label) for label in labels)]
-    f.finish(ins, Op(m.BRX, pool, labels=labels, falls=ins.guard is not None), [])
+    operands = IndexedBranch[PoolItem](
+        index=f.source(ins, index, "u32"), count=len(labels), targets=tuple(LabelRef(label) for label in labels)
+    )
+    f.finish(ins, Op(m.BRX, operands.items(), labels=labels, falls=ins.guard is not None), [])
 
 
 def lower_exit(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
@@ -69,19 +76,20 @@ def lower_barrier(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     operands = list(ins.operands)
     dest: PoolItem = -1
     predicate: PoolItem = -1
-    if operation >= 2:
+    if operation in (m.BAR_RED_POPC, m.BAR_RED_AND, m.BAR_RED_OR):
         dest = f.dest(ins, operands.pop(0), found.row.dests[0].type_, [])
         predicate = f.source(ins, operands.pop(), "pred")
-    if not 1 <= len(operands) <= 2 or (operation == 1 and len(operands) != 2):
+    if not 1 <= len(operands) <= 2 or (operation == m.BAR_ARRIVE and len(operands) != 2):
         raise f.context.malformed(ins, "takes a barrier number and a thread count")
     number = f.source(ins, operands[0], "u32")
     count: PoolItem = f.source(ins, operands[1], "u32") if len(operands) == 2 else -1
-    f.finish(ins, Op(m.BAR, [operation, number, count, predicate, dest, LabelRef("")], keeps_sources=True), [])
+    bar = Barrier[PoolItem](operation=operation, number=number, count=count, predicate=predicate, dest=dest, pc=LabelRef(""))
+    f.finish(ins, Op(m.BAR, bar.items(), keeps_sources=True), [])
 
 
 def lower_warp_sync(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     """bar.warp.sync."""
-    f.finish(ins, Op(m.WARP_SYNC, [f.source(ins, ins.operands[0], "u32")]), [])
+    f.finish(ins, Op(m.WARP_SYNC, WarpSync(members=f.source(ins, ins.operands[0], "u32")).items()), [])
 
 
 def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
@@ -108,31 +116,27 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     formals_out, formals_in, formal_bytes = formal_layout(prototype)
     if len(formals_in) != len(call.arguments) or len(formals_out) != len(call.returns):
         raise f.context.malformed(ins, f"the function takes {len(formals_in)} arguments and returns {len(formals_out)} values")
-    arguments: list[PoolItem] = [len(formals_in)]
+    passed: list[Part[PoolItem]] = []
     for operand, (at, size) in zip(call.arguments, formals_in):
-        arguments += [f.argument_slot(ins, operand, size, store=True), at, size]
-    returned: list[PoolItem] = [len(formals_out)]
+        passed.append(Part(source=f.argument_slot(ins, operand, size, store=True), target=at, bytes_=size))
+    returned: list[Part[PoolItem]] = []
     loads: list[tuple[Operand, int, int]] = []
     for operand, (at, size) in zip(call.returns, formals_out):
         slot = f.argument_slot(ins, operand, size, store=False)
-        returned += [at, slot, size]
+        returned.append(Part(source=at, target=slot, bytes_=size))
         if isinstance(operand, Register):
             loads.append((operand, slot, size))
-    op = Op(
-        m.CALL,
-        [
-            LabelRef(target, is_function=True) if target else -1,
-            Ref(address),
-            Ref(f.frame_row()),
-            FrameRef(f.function.name),
-            RegionRef(f.function.name, target),
-            FrameRef(target),
-            formal_bytes,
-            *arguments,
-            *returned,
-        ],
+    operands = CallOperands[PoolItem](
+        target=LabelRef(target, is_function=True) if target else -1,
+        address=Ref(address),
+        frame=Ref(f.frame_row()),
+        frame_bytes=FrameRef(f.function.name),
+        saved=RegionRef(f.function.name, target),
+        callee_bytes=FrameRef(target),
+        formal_bytes=formal_bytes,
+        parts=(Parts(len(passed), tuple(passed)), Parts(len(returned), tuple(returned))),
     )
-    f.finish(ins, op, [])
+    f.finish(ins, Op(m.CALL, operands.items()), [])
     for operand, slot, size in loads:
         f.load_slot(operand, slot, size, f.guard(ins))
 
@@ -140,13 +144,11 @@ def lower_call(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
 def _lower_service(f: FunctionLowerer, ins: Instruction, call: Call, service: str) -> None:
     if service in ("malloc", "free"):  # the heap is one for all CTAs
         f.context.communicates = True
-    slots: list[PoolItem] = []
-    for operand in (*call.returns, *call.arguments):
-        slots.append(f.argument_slot(ins, operand, 8, store=operand in call.arguments))
-    f.finish(ins, Op(m.SERVICE, [len(call.returns), len(call.arguments), Ref(f.frame_base()), *slots], target=service), [])
+    slots = tuple(f.argument_slot(ins, operand, 8, store=operand in call.arguments) for operand in (*call.returns, *call.arguments))
+    operands = Service(returns=len(call.returns), arguments=len(call.arguments), frame=Ref(f.frame_base()), slots=slots)
+    f.finish(ins, Op(m.SERVICE, operands.items(), target=service), [])
     for operand, slot in zip(call.returns, slots):
         if isinstance(operand, Register):
-            assert isinstance(slot, int)
             f.load_slot(operand, slot, 8, f.guard(ins))
 
 

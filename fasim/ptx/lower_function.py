@@ -8,11 +8,14 @@ import numpy as np
 
 from fasim.isa import machine as m
 from fasim.isa.lookup import Found, find
+from fasim.isa.machine import align_up, bank_of
+from fasim.isa.operands import Clock, DataRegister, Memory, Transfer
 from fasim.isa.program import HandlerUse
 from fasim.isa.table import Arg
 from fasim.numerics.lanes import width
 from fasim.ptx.context import CLOCKS, Context
 from fasim.ptx.ir import Op, PoolItem, Ref, VReg
+from fasim.ptx.layout import formal_layout, kernel_parameters, slot_bytes
 from fasim.ptx.tree import (
     TYPE_BITS,
     CallPrototype,
@@ -32,35 +35,16 @@ from fasim.ptx.tree import (
 )
 
 
-def bank_of(bits: int) -> int:
-    """Register bank for a width."""
-    return 1 if bits == 1 else 64 if bits == 64 else 32
-
-
-def align_up(value: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
-    return -(-value // alignment) * alignment
-
-
-def _slot_bytes(formal: Variable | RegDecl) -> int:
-    if isinstance(formal, RegDecl):
-        return max(4, TYPE_BITS[formal.type] * formal.vector // 8)
-    return formal.size_bytes
-
-
-def formal_layout(function: Function | CallPrototype) -> tuple[list[tuple[int, int]], list[tuple[int, int]], int]:
-    """Where a function's frame holds returned values and parameters: (offset, bytes) of each, and where they end."""
-    at, places = 0, []
-    for formal in (*function.returns, *function.params):
-        size = _slot_bytes(formal)
-        at = align_up(at, size if isinstance(formal, RegDecl) else formal.align_bytes)
-        places.append((at, size))
-        at += size
-    return places[: len(function.returns)], places[len(function.returns) :], at
+def whole_register(ref: Ref) -> DataRegister[Ref]:
+    """All bytes of a register, for a load or store."""
+    return DataRegister(ref, 8 if ref.reg.bank == 64 else 4)
 
 
 class FunctionLowerer:
-    """Turns statements into labels (str) and operations; `items` is the result."""
+    """Turns statements into labels (str) and operations; `items` is the result.
+
+    Raises: PtxError for operands that do not fit, UnsupportedInstruction for what fasim does not model.
+    """
 
     def __init__(self, context: Context, function: Function) -> None:
         self.context, self.function = context, function
@@ -80,12 +64,7 @@ class FunctionLowerer:
         """Parameters first, so that functions with the same prototype agree on where they are; then variables of the body."""
         function, at = self.function, 0
         if self.is_kernel:
-            offset = 0
-            for param in function.params:
-                assert isinstance(param, Variable)
-                offset = align_up(offset, param.align_bytes)
-                self.kernel_params[param.name] = offset
-                offset += param.size_bytes
+            self.kernel_params = {param.name: param.offset for param in kernel_parameters(function)}
         else:
             returns, params, at = formal_layout(function)
             for formal, (place, _) in zip((*function.returns, *function.params), returns + params):
@@ -105,32 +84,42 @@ class FunctionLowerer:
         self.frame_bytes = align_up(slot + max(size, 8), 16)
         if store:
             ref = self.source(ins, operand, "u64" if size == 8 else "u32")
-            self.emit(Op(m.STORE, [*self._slot_operands(slot, size, write=True), ref, 8 if ref.reg.bank == 64 else 4]))
+            self._store_slot(ref, slot, size)
         return slot
 
-    def _slot_operands(self, slot: int, size: int, *, write: bool) -> list[PoolItem]:
-        base: PoolItem = -1 if self.is_kernel else Ref(self.frame_row())
-        return [m.LOCAL, size, 1, 0, base, 0, slot, 0, int(write)]
+    def _slot_transfer(self, ref: Ref, slot: int, size: int) -> Transfer[Ref]:
+        memory = Memory(
+            space=m.LOCAL,
+            bytes_=size,
+            vector=1,
+            sign=0,
+            address=-1 if self.is_kernel else Ref(self.frame_row()),
+            wide=0,
+            offset_low=slot,
+            offset_high=0,
+        )
+        return Transfer(memory, (whole_register(ref),))
+
+    def _store_slot(self, ref: Ref, slot: int, size: int) -> None:
+        self.emit(Op(m.STORE, self._slot_transfer(ref, slot, size).items()))
 
     def load_slot(self, operand: Operand, slot: int, size: int, guard: Ref | None = None) -> None:
         """Read a register back from its slot, in the lanes of `guard`."""
         assert isinstance(operand, Register)
         reg = self.register(operand.name)
-        self.emit(Op(m.LOAD, [*self._slot_operands(slot, size, write=False), Ref(reg, False, True), 8 if reg.bank == 64 else 4], guard))
+        self.emit(Op(m.LOAD, self._slot_transfer(Ref(reg, False, True), slot, size).items(), guard))
 
     def load_formals(self) -> None:
         """At the function's start: parameters that are registers come from the frame."""
         for formal in self.function.params:
             if isinstance(formal, RegDecl):
-                self.load_slot(Register(formal.name, formal.type), self.frame[formal.name], _slot_bytes(formal))
+                self.load_slot(Register(formal.name, formal.type), self.frame[formal.name], slot_bytes(formal))
 
     def store_returns(self) -> None:
         """Before a return: values returned in registers go to the frame."""
         for formal in self.function.returns:
             if isinstance(formal, RegDecl):
-                reg, size = self.register(formal.name), _slot_bytes(formal)
-                operands = self._slot_operands(self.frame[formal.name], size, write=True)
-                self.emit(Op(m.STORE, [*operands, Ref(reg), 8 if reg.bank == 64 else 4]))
+                self._store_slot(Ref(self.register(formal.name)), self.frame[formal.name], slot_bytes(formal))
 
     def prototype(self, label: str) -> Function | CallPrototype | None:
         """What a .callprototype or .calltargets label declares."""
@@ -198,7 +187,8 @@ class FunctionLowerer:
             launch_wide = operand.name.startswith("%globaltimer")
             self.context.communicates |= launch_wide  # its value depends on what other CTAs have done
             self.context.reads_clock = True
-            self.emit(Op(m.CLOCK, [Ref(reg, False, True), size, shift, int(launch_wide)]))
+            clock = Clock(dest=Ref(reg, False, True), bytes_=size, shift=shift, launch_wide=int(launch_wide))
+            self.emit(Op(m.CLOCK, clock.items()))
             return reg
         special = self.context.special(operand.name)
         if special is None:

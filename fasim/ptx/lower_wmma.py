@@ -1,17 +1,22 @@
-"""wmma.load and wmma.store to loads and stores of each lane's elements, as the fragment table says who holds what."""
+"""wmma.load and wmma.store to loads and stores of each lane's elements, as the fragment table says who holds what.
+
+Raises: PtxError for operands that do not fit, UnsupportedInstruction for what fasim does not model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fasim.isa import machine as m
 from fasim.isa.lookup import Found
+from fasim.isa.operands import DataRegister, Memory, Transfer
 from fasim.isa.program import HandlerUse
 from fasim.numerics.fragments import ELEMENT_BITS, wmma_fragment_elements
-from fasim.ptx.ir import Op, PoolItem, Ref, VReg
+from fasim.ptx.ir import Op, Ref, VReg
 from fasim.ptx.lower_function import FunctionLowerer
 from fasim.ptx.lower_memory import memory_operands, space_of
 from fasim.ptx.tree import Instruction
@@ -37,14 +42,14 @@ def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     stride = f.source(ins, operands[2], "u32").reg if len(operands) == 3 else f.context.constant(32, _tight_stride(elements, by_row))
     registers = f.parts(ins, arg, vector)
     per_register = elements.shape[1] // len(registers)
-    base = memory_operands(f, ins, address, space_of(found), max(bits // 8, 1), 1, False, not loads)
+    base = memory_operands(f, ins, address, space_of(found), max(bits // 8, 1))
     if loads:
         # the first load must not change what the address of the next is made from
         written = {f.dest(ins, part, type_, []).reg for part in registers}
         if stride in written:
             stride = _copy(f, stride)
-        if isinstance(base[4], Ref) and base[4].reg in written:
-            base[4] = Ref(_copy(f, base[4].reg))
+        if isinstance(base.address, Ref) and base.address.reg in written:
+            base = replace(base, address=Ref(_copy(f, base.address.reg)))
     source, guard = f.context.source(ins), f.guard(ins)
     first = True
 
@@ -67,13 +72,13 @@ def lower_fragment(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
                 emit(Op(m.LANES, [*(Ref(p, False, True) for p in pieces), Ref(target)], handler=HandlerUse(name)))
         for j in range(0, per_register, together):
             place = mine[:, j]
-            pool = _element_address(f, emit, base, place, stride, bits * together // 8, bits, by_row)
+            memory = _element_address(f, emit, base, place, stride, bits * together // 8, bits, by_row)
             if loads:
                 piece = target if together == per_register else f.temporary(bank)
                 pieces.append(piece)
-                emit(Op(m.LOAD, [*pool, Ref(piece, False, True), held]))
+                emit(Op(m.LOAD, Transfer(memory, (DataRegister(Ref(piece, False, True), held),)).items()))
             else:
-                emit(Op(m.STORE, [*pool, Ref(pieces[j // together]), held]))
+                emit(Op(m.STORE, Transfer(memory, (DataRegister(Ref(pieces[j // together]), held),)).items()))
         if loads and together != per_register:
             name = f"mov.b32:pack{per_register}"
             emit(Op(m.LANES, [Ref(target, False, True), *(Ref(p) for p in pieces)], handler=HandlerUse(name)))
@@ -100,8 +105,8 @@ def _contiguous(mine: Elements, by_row: bool) -> bool:
 
 
 def _element_address(
-    f: FunctionLowerer, emit: Emit, base: list[PoolItem], place: Elements, stride: VReg, moved: int, bits: int, by_row: bool
-) -> list[PoolItem]:
+    f: FunctionLowerer, emit: Emit, base: Memory[Ref], place: Elements, stride: VReg, moved: int, bits: int, by_row: bool
+) -> Memory[Ref]:
     """The operands of a load or store of `moved` bytes from each lane's element at `place`; bits: of one element."""
     major, minor = (place[:, 0], place[:, 1]) if by_row else (place[:, 1], place[:, 0])
     index = f.temporary(32)
@@ -111,9 +116,8 @@ def _element_address(
         per_byte = Ref(f.context.constant(32, (8 // bits).bit_length() - 1))
         emit(Op(m.LANES, [Ref(index, False, True), Ref(index), per_byte], handler=HandlerUse("shr.u32")))
     size = max(bits // 8, 1)
-    pool = list(base)
-    register, wide = base[4], base[5]
-    if isinstance(register, Ref) and wide:
+    register = base.address
+    if isinstance(register, Ref) and base.wide:
         address = f.temporary(64)
         scale = f.context.constant(32, size)
         emit(Op(m.LANES, [Ref(address, False, True), Ref(index), Ref(scale), register], handler=HandlerUse("mad.wide.u32")))
@@ -127,8 +131,7 @@ def _element_address(
                 handler=HandlerUse("mad.lo.u32"),
             )
         )
-    pool[1], pool[4] = moved, Ref(address)
-    return pool
+    return replace(base, bytes_=moved, address=Ref(address))
 
 
 LOWERERS = {"wmma_load": lower_fragment, "wmma_store": lower_fragment}

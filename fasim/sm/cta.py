@@ -49,10 +49,8 @@ from fasim.isa.machine import (
     SP_TID_Z,
     SP_WARPID,
     SPECIAL_BYTES,
-    W_FAIR,
     W_LIVE,
     W_SPLITS,
-    W_TURN,
     WARP_BYTES,
     YIELDED,
 )
@@ -118,9 +116,6 @@ def start_cta(ctx: int, entry_pc: int) -> None:
         lanes = min(threads - 32 * warp, 32)
         fill_bytes(record, 0, WARP_BYTES)
         poke_i64(record + W_LIVE, (1 << lanes) - 1)
-        poke_i64(record + W_SPLITS, 0)
-        poke_i64(record + W_TURN, 0)
-        poke_i64(record + W_FAIR, 0)
         add_split(ctx, warp, entry_pc, (1 << lanes) - 1, READY, 0)
 
 

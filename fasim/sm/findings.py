@@ -8,7 +8,7 @@ from fasim.errors import DeadlockError, ExecutionError, KernelTrap, MemoryAccess
 from fasim.gmem import AddressSpace
 from fasim.isa import machine as m
 from fasim.isa.program import Program, SourceInstruction
-from fasim.sm.state import CtaState, LaunchShape
+from fasim.sm.state import CtaState, LaunchShape, Split
 
 _KINDS = {
     m.E_OUT_OF_BOUNDS: ("oob", "out of bounds"),
@@ -161,30 +161,27 @@ def _memory_error(
     )
 
 
-def pc_of(state: CtaState, at: int) -> int:
-    """The instruction at which a split is, from the word where its record starts."""
-    pc, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_PC, m.S_STATE, m.S_DETAIL))
-    return pc - 1 if status == m.AT_COLLECTIVE and detail & m.SYNC_FLAG else pc
+def pc_of(split: Split) -> int:
+    """The instruction at which a split is: those that wait in bar.warp.sync have their pc behind it."""
+    return split.pc - 1 if split.state == m.AT_COLLECTIVE and split.detail & m.SYNC_FLAG else split.pc
 
 
 def deadlock(program: Program, state: CtaState) -> DeadlockError:
     """Who waits where, when nobody in a CTA can go on."""
     waiting: list[dict[str, Any]] = []
     for warp in range(state.shape.warps):
-        live = int(state.warps[(warp * m.WARP_BYTES + m.W_LIVE) // 8])
-        for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
-            at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
-            mask, status, detail = (int(state.splits[at + w // 8]) for w in (m.S_MASK, m.S_STATE, m.S_DETAIL))
-            source = source_at(program, pc_of(state, at))
-            if status == m.AT_BARRIER:
-                what = f"barrier {detail}"
+        live = state.warp_word(warp, m.W_LIVE)
+        for split in state.splits_of(warp):
+            source = source_at(program, pc_of(split))
+            if split.state == m.AT_BARRIER:
+                what = f"barrier {split.detail}"
             else:
-                absent = lanes_of(detail & m.ALL_LANES & live & ~mask)
+                absent = lanes_of(split.detail & m.ALL_LANES & live & ~split.mask)
                 what = f"lane{'s' if len(absent) != 1 else ''} {describe_lanes(absent)}"
             waiting.append(
                 {
                     "warp": warp,
-                    "lanes": lanes_of(mask),
+                    "lanes": lanes_of(split.mask),
                     "live": live,
                     "line": source.line,
                     "file": source.file,

@@ -26,10 +26,8 @@ from fasim.sm import findings
 from fasim.sm.machines import Machine
 from fasim.sm.services import Services
 from fasim.sm.state import CtaState, LaunchShape, Shared
+from fasim.warp.schedule import QUANTUM_INSTRUCTIONS, TURN_INSTRUCTIONS
 
-#: warp instructions of a CTA's turn, where CTAs take turns, and the slice with which a worker begins: a multiple of many numbers, so that a
-#: loop which comes round to the same state is soon caught at the same place
-TURN_INSTRUCTIONS = FIRST_SLICE_INSTRUCTIONS = 2**10 * 315
 #: the longest that a slice should take
 SLICE_SECONDS = 0.1
 #: fruitless rounds before the states of the CTAs are compared with earlier ones
@@ -159,12 +157,11 @@ class GridRun:
     def _livelock(self, states: list[CtaState]) -> DeadlockError:
         places: list[str] = []
         for state in states[:8]:
+            cta = self.shape.ctaid(state.get(m.C_CTA))
             for warp in range(self.shape.warps):
-                for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
-                    at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
-                    source = findings.source_at(self.program, findings.pc_of(state, at))
-                    lanes = findings.describe_lanes(findings.lanes_of(int(state.splits[at + m.S_MASK // 8])))
-                    cta = self.shape.ctaid(state.get(m.C_CTA))
+                for split in state.splits_of(warp):
+                    source = findings.source_at(self.program, findings.pc_of(split))
+                    lanes = findings.describe_lanes(findings.lanes_of(split.mask))
                     places.append(f"  CTA {cta} warp {warp} lanes {lanes} at {source.file}:{source.line}: `{source.text}`")
         first = states[0]
         waiting = self.shape.ctas - first.get(m.C_CTA) - len(states)
@@ -261,7 +258,7 @@ class _Pace:
     """Slices of a worker: as long as pays, short enough that the worker soon sees that it has to stop."""
 
     def __init__(self, most: int) -> None:
-        self.most, self.budget, self.started = most, min(most, FIRST_SLICE_INSTRUCTIONS), 0.0
+        self.most, self.budget, self.started = most, min(most, TURN_INSTRUCTIONS), 0.0
 
     def start(self) -> int:
         """The warp instructions of the next slice."""
@@ -272,7 +269,7 @@ class _Pace:
         """The slice has ended, `used_up` if it ran out of instructions."""
         seconds = time.perf_counter() - self.started
         if seconds > SLICE_SECONDS:
-            self.budget = max(self.budget // 2, 5040)
+            self.budget = max(self.budget // 2, QUANTUM_INSTRUCTIONS)
         elif used_up and seconds < SLICE_SECONDS / 4:
             self.budget = min(2 * self.budget, self.most)
 
@@ -296,14 +293,14 @@ def _conflict(states: list[CtaState]) -> bool:
 
 def _scheduling(state: CtaState) -> bytes:
     """Splits of all warps; of their turns, which only ever grow, just the order counts."""
-    warps = state.warps.reshape(-1, m.WARP_BYTES // 8)
-    splits = state.splits.reshape(len(warps), m.SPLITS_PER_WARP, m.SPLIT_BYTES // 8)
-    parts = [warps[:, m.W_LIVE // 8].tobytes(), warps[:, m.W_FAIR // 8].tobytes(), warps[:, m.W_PATIENCE // 8].tobytes()]
-    for record, own in zip(warps, splits):
-        used = own[: record[m.W_SPLITS // 8]]
-        parts += [used[:, : m.S_TURN // 8].tobytes(), np.argsort(used[:, m.S_TURN // 8], kind="stable").tobytes()]
     words = [state.get(word) for word in (m.C_NEXT_WARP, m.C_ROUND, m.C_SLICE_LEFT)]
-    return b"".join([*parts, np.array(words).tobytes()])
+    for warp in range(state.shape.warps):
+        words += [state.warp_word(warp, word) for word in (m.W_SPLITS, m.W_LIVE, m.W_FAIR, m.W_PATIENCE)]
+        splits = state.splits_of(warp)
+        for split in splits:
+            words += [split.pc, split.mask, split.state, split.detail]
+        words += sorted(range(len(splits)), key=lambda i: splits[i].turn)
+    return np.array(words, np.int64).tobytes()
 
 
 class _RepetitionWatch:

@@ -15,11 +15,15 @@ from fasim.isa import machine as m
 from fasim.isa.program import HandlerUse, Program
 from fasim.numerics import native
 from fasim.warp.handlers import HandlerKey, reference_handler
+from fasim.warp.schedule import LONGEST_SLICE_INSTRUCTIONS, QUANTUM_INSTRUCTIONS
 
 
 @dataclass(frozen=True)
 class Machine:
-    """run(context address, entry pc) -> status; addresses(uses) -> what goes into the code for each handler."""
+    """run(context address, entry pc) -> status; addresses(uses) -> what goes into the code for each handler.
+
+    slice_instructions: the most warp instructions for one call of `run`.
+    """
 
     name: str
     run: Callable[[int, int], int]
@@ -86,7 +90,7 @@ def machine(name: str = "jit") -> Machine:
     from fasim.warp.jit import compile_machine
 
     if name == "reference":
-        return Machine(name, run_ctas, _reference_addresses, 5_040)
+        return Machine(name, run_ctas, _reference_addresses, QUANTUM_INSTRUCTIONS)
     if name != "jit":
         raise UsageError(f"no machine called {name!r}; there are jit and reference")
-    return Machine(name, compile_machine(run_ctas), _jit_addresses, 20_643_840)
+    return Machine(name, compile_machine(run_ctas), _jit_addresses, LONGEST_SLICE_INSTRUCTIONS)

@@ -17,6 +17,7 @@ from fasim.arch import Architecture, architecture
 from fasim.errors import LaunchError, UsageError
 from fasim.gmem import AddressSpace, Allocation
 from fasim.isa import machine as m
+from fasim.isa.operands import P_SPACE
 from fasim.isa.program import ModuleVariable, Program
 from fasim.sm.arguments import Arguments
 from fasim.sm.grid import GridRun
@@ -275,7 +276,7 @@ class Kernel:
                 f"{arch.name} allows {limit} a CTA{advice}"
             )
         if RESERVED_SMEM in program.launch_rows:
-            total = -(-total // 128) * 128 + RESERVED_SMEM_BYTES
+            total = m.align_up(total, 128) + RESERVED_SMEM_BYTES
         return LaunchShape(grid, block, total, dynamic, arch.sms)
 
     def _template(self, shape: LaunchShape, workspace: int) -> Array:
@@ -296,7 +297,7 @@ class Kernel:
             RESERVED_SMEM: shape.smem_bytes - RESERVED_SMEM_BYTES,
         }
         for name, row in program.launch_rows.items():
-            template[row : row + 128].view(np.uint32)[:] = values[name]
+            template[row : row + m.ROW32_BYTES].view(np.uint32)[:] = values[name]
         return template
 
     def _result(self, run: GridRun, shape: LaunchShape, seconds: float, text: str) -> LaunchResult:
@@ -308,7 +309,7 @@ class Kernel:
             if source is None:
                 continue
             counts.append(InstructionCount(source, int(run.counts[pc]), m.KINDS[kinds[pc]]))
-            if kinds[pc] in memory and program.pool[program.code[pc, m.AT_POOL // 4]] == m.SHARED:
+            if kinds[pc] in memory and program.pool[program.code[pc, m.AT_POOL // 4] + P_SPACE // 4] == m.SHARED:
                 shared += int(run.counts[pc])
         return LaunchResult(
             kernel=self.name,

@@ -12,6 +12,7 @@ import numpy as np
 from fasim.errors import KernelAssertion, MemoryAccessError, NotModelled, Where
 from fasim.gmem import AddressSpace
 from fasim.isa import machine as m
+from fasim.isa.operands import V_ARGUMENTS, V_FRAME, V_RETURNS, V_SLOTS
 from fasim.isa.program import Program
 from fasim.sm import findings
 from fasim.sm.state import CtaState
@@ -36,9 +37,9 @@ class Services:
         pc, warp, mask = (int(state.error[w // 8]) for w in (m.ERR_PC, m.ERR_WARP, m.ERR_LANES))
         state.error[:] = 0
         operands = self.program.pool[self.program.code[pc, m.AT_POOL // 4] :]
-        returns, arguments = int(operands[0]), int(operands[1])
-        frames = self._row(state, warp, int(operands[2]))
-        slots = [int(s) for s in operands[3 : 3 + returns + arguments]]
+        returns, arguments = int(operands[V_RETURNS // 4]), int(operands[V_ARGUMENTS // 4])
+        frames = self._row(state, warp, int(operands[V_FRAME // 4]))
+        slots = [int(s) for s in operands[V_SLOTS // 4 :][: returns + arguments]]
         service = self.program.services[pc]
         for lane in findings.lanes_of(mask):
             local = (warp * 32 + lane) * self.program.local_bytes
@@ -64,18 +65,15 @@ class Services:
                 self._free(values[0], where)
             if returns:
                 state.local[base + slots[0] : base + slots[0] + 8].view(np.uint64)[0] = result
-        for i in range(int(state.warps[(warp * m.WARP_BYTES + m.W_SPLITS) // 8])):
-            at = (warp * m.SPLITS_PER_WARP + i) * m.SPLIT_BYTES // 8
-            if state.splits[at + m.S_PC // 8] == pc and state.splits[at + m.S_DETAIL // 8] == m.SERVICE_FLAG:
-                state.splits[at + m.S_PC // 8], state.splits[at + m.S_DETAIL // 8] = pc + 1, 0
+        state.served(warp, pc)
 
     def _row(self, state: CtaState, warp: int, row: int) -> np.ndarray[Any, Any]:
         start = warp * len(self.program.template) + row
-        return state.registers[start : start + 128].view(np.uint32)
+        return state.registers[start : start + m.ROW32_BYTES].view(np.uint32)
 
     def _malloc(self, size: int) -> int:
         heap = next(a for a in self.space.allocations if a.name == HEAP_NAME)
-        room = -(-max(size, 1) // 16) * 16
+        room = m.align_up(max(size, 1), 16)
         if self.free.get(room):
             address = self.free[room].pop()
         elif self.heap_used + room > heap.size_bytes:
@@ -130,7 +128,7 @@ class Services:
 
         def argument(size: int) -> bytes:
             nonlocal at, count
-            at = -(-at // size) * size
+            at = m.align_up(at, size)
             data = self._bytes(state, local, where, at, size)
             at += size
             count += 1

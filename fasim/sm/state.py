@@ -12,13 +12,11 @@ from fasim.isa.program import Program
 from fasim.smem.cp_async import queue_bytes
 from fasim.warp.calls import MAX_DEPTH
 from fasim.warp.memory import SCRATCH_WORDS
+from fasim.warp.schedule import QUANTUM_INSTRUCTIONS
 
 Array = np.ndarray[Any, Any]
 #: copies of one warp that may be pending at first; the queue grows when a kernel issues more
 QUEUE_CAPACITY = 64
-
-#: warp instructions of a warp's turn; a turn of a CTA is a multiple, so that a loop that never ends soon repeats its states
-QUANTUM_INSTRUCTIONS = 5040
 
 
 def aligned_bytes(size: int) -> Array:
@@ -73,6 +71,17 @@ class Shared:
     params: Array
     allocations: Array
     functions: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Lanes of a warp at one pc, as they stand between two calls of the machine; `detail`: what they wait for, `turn`: since when."""
+
+    pc: int
+    mask: int
+    state: int
+    detail: int
+    turn: int
 
 
 class CtaState:
@@ -160,6 +169,23 @@ class CtaState:
         for head in np.flatnonzero(runs):
             single[head : head + self.program.code[head, m.AT_RUN // 4]] += runs[head]
         return single
+
+    def warp_word(self, warp: int, word: int) -> int:
+        """A word of a warp's record: W_LIVE and so on."""
+        return int(self.warps[(warp * m.WARP_BYTES + word) // 8])
+
+    def splits_of(self, warp: int) -> list[Split]:
+        """The splits of a warp, in the machine's order."""
+        records = self.splits.reshape(-1, m.SPLITS_PER_WARP, m.SPLIT_BYTES // 8)[warp, : self.warp_word(warp, m.W_SPLITS)]
+        words = records[:, [at // 8 for at in (m.S_PC, m.S_MASK, m.S_STATE, m.S_DETAIL, m.S_TURN)]]
+        return [Split(*record) for record in words.tolist()]
+
+    def served(self, warp: int, pc: int) -> None:
+        """Let the lanes go on that stopped at `pc` for a service."""
+        records = self.splits.reshape(-1, m.SPLITS_PER_WARP, m.SPLIT_BYTES // 8)[warp]
+        for record, split in zip(records, self.splits_of(warp)):
+            if split.pc == pc and split.detail == m.SERVICE_FLAG:
+                record[m.S_PC // 8], record[m.S_DETAIL // 8] = pc + 1, 0
 
     def set(self, slot: int, value: int) -> None:
         """Write a context word."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fasim.isa.machine import C_SCRATCH
+from fasim.isa.operands import A_DEST, A_ELEMENTS, A_HANDLER, A_NEW, A_OLD, A_STRIDE, P_BYTES, P_VECTOR
 from fasim.numerics.native import (
     call_handler,
     first_bit,
@@ -15,13 +16,8 @@ from fasim.numerics.native import (
     peek_i32,
     peek_i64,
 )
-from fasim.warp.memory import P_BYTES, P_REGISTERS, P_VECTOR, resolve
+from fasim.warp.memory import resolve
 from fasim.warp.transfer import load_row, store_row
-
-# after the common operands: destination row (-1 for red) and its bytes, row of the old value, row of the new value, then the
-# handler's own operands: new, old, b, c for each element of a vector
-A_DEST, A_DEST_BYTES, A_OLD, A_NEW, A_HANDLER = (P_REGISTERS + 4 * i for i in range(5))
-A_STRIDE = 32
 
 
 @machine_code
@@ -32,7 +28,7 @@ def atom(ctx: int, registers: int, operands: int, mask: int, handler: int) -> in
     hosts, size = peek_i64(ctx + C_SCRATCH), peek_i32(operands + P_BYTES)
     stride = size * peek_i32(operands + P_VECTOR)
     for element in range(peek_i32(operands + P_VECTOR)):
-        own = operands + A_STRIDE * element
+        own = operands + A_ELEMENTS + A_STRIDE * element
         old, new = registers + peek_i32(own + A_OLD), registers + peek_i32(own + A_NEW)
         left, distinct = mask, lanes_step(hosts, mask, stride)
         while left:
@@ -49,7 +45,7 @@ def atom(ctx: int, registers: int, operands: int, mask: int, handler: int) -> in
         lanes_add(hosts, hosts, size)
     # last, since a destination may be the source of another element
     for element in range(peek_i32(operands + P_VECTOR)):
-        own = operands + A_STRIDE * element
+        own = operands + A_ELEMENTS + A_STRIDE * element
         old, dest = registers + peek_i32(own + A_OLD), peek_i32(own + A_DEST)
         if dest >= 0:
             if size == 8:

@@ -22,31 +22,38 @@ from fasim.isa.machine import (
     E_CALL_DEPTH,
     FUNCTION_BASE,
     FUNCTION_STRIDE,
+    LANE32_BYTES,
+    LANE64_BYTES,
+    LANE_PREDICATE_BYTES,
+    PREDICATE_BYTES,
     READY,
+    ROW32_BYTES,
+    ROW64_BYTES,
+)
+from fasim.isa.operands import (
+    K_ADDRESS,
+    K_ARGUMENTS,
+    K_CALLEE_BYTES,
+    K_COUNT32,
+    K_COUNT64,
+    K_COUNT_PREDICATES,
+    K_FORMAL_BYTES,
+    K_FRAME,
+    K_FRAME_BYTES,
+    K_SAVE32,
+    K_SAVE64,
+    K_SAVE_PREDICATES,
+    K_TARGET,
+    PART_BYTES,
+    PART_SOURCE,
+    PART_STRIDE,
+    PART_TARGET,
+    PARTS_FIRST,
 )
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split
 
-# operands: target pc (-1: indirect), row of the function's address, row of the frame base, bytes of the caller's frame, rows to save:
-# first of 32 bits, how many, first of 64, how many, first predicate, how many; bytes of the callee's frame (the largest one for an indirect
-# call) and of its parameters as this call lays them out;
-# then the number of arguments and (from, to, bytes) for each, then the same for the returned values
-(
-    K_TARGET,
-    K_ADDRESS,
-    K_FRAME,
-    K_FRAME_BYTES,
-    K_SAVE32,
-    K_COUNT32,
-    K_SAVE64,
-    K_COUNT64,
-    K_SAVE_PREDICATES,
-    K_COUNT_PREDICATES,
-    K_CALLEE_BYTES,
-    K_FORMAL_BYTES,
-    K_ARGUMENTS,
-) = (4 * i for i in range(13))
 MAX_DEPTH = 256
 
 
@@ -57,14 +64,17 @@ def local_at(ctx: int, warp: int, lane: int) -> int:
 
 
 @machine_code
-def copy_parts(operands: int, at: int, source: int, target: int, returning: int) -> int:
-    """Carry out a list of (from, to, bytes) between frames; returns where the list ends."""
-    count = peek_i32(operands + at)
-    for i in range(count):
-        part = operands + at + 4 + 12 * i
-        if returning >= 0:
-            copy_bytes(target + peek_i32(part + 4), source + peek_i32(part), peek_i32(part + 8))
-    return at + 4 + 12 * count
+def copy_parts(parts: int, source: int, target: int) -> None:
+    """Carry out a list of what moves between frames."""
+    for i in range(peek_i32(parts)):
+        part = parts + PARTS_FIRST + PART_STRIDE * i
+        copy_bytes(target + peek_i32(part + PART_TARGET), source + peek_i32(part + PART_SOURCE), peek_i32(part + PART_BYTES))
+
+
+@machine_code
+def end_of_parts(parts: int) -> int:
+    """Where a list of what moves between frames ends."""
+    return parts + PARTS_FIRST + PART_STRIDE * peek_i32(parts)
 
 
 @machine_code
@@ -73,28 +83,28 @@ def save_rows(ctx: int, warp: int, registers: int, operands: int, lane: int, dep
     area = peek_i64(ctx + C_SAVE) + ((warp * 32 + lane) * MAX_DEPTH + depth) * peek_i64(ctx + C_SAVE_BYTES)
     first, count = peek_i32(operands + K_SAVE32), peek_i32(operands + K_COUNT32)
     for i in range(count):
-        at = registers + first + 128 * i + 4 * lane
+        at = registers + first + ROW32_BYTES * i + LANE32_BYTES * lane
         if back:
             poke_u32(at, peek_u32(area))
         else:
             poke_u32(area, peek_u32(at))
-        area += 4
+        area += LANE32_BYTES
     first, count = peek_i32(operands + K_SAVE64), peek_i32(operands + K_COUNT64)
     for i in range(count):
-        at = registers + first + 256 * i + 8 * lane
+        at = registers + first + ROW64_BYTES * i + LANE64_BYTES * lane
         if back:
             poke_i64(at, peek_i64(area))
         else:
             poke_i64(area, peek_i64(at))
-        area += 8
+        area += LANE64_BYTES
     first, count = peek_i32(operands + K_SAVE_PREDICATES), peek_i32(operands + K_COUNT_PREDICATES)
     for i in range(count):
-        at = registers + first + 4 * i
+        at = registers + first + PREDICATE_BYTES * i
         if back:
             poke_u32(at, peek_u32(at) & ~(1 << lane) & 0xFFFFFFFF | (peek_u32(area) & 1) << lane)
         else:
             poke_u32(area, peek_u32(at) >> lane & 1)
-        area += 4
+        area += LANE_PREDICATE_BYTES
 
 
 @machine_code
@@ -129,7 +139,7 @@ def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int)
             failed = 1
             continue
         base = local_at(ctx, warp, lane) + frame
-        copy_parts(operands, K_ARGUMENTS, base, base + frame_bytes, 0)
+        copy_parts(operands + K_ARGUMENTS, base, base + frame_bytes)
         save_rows(ctx, warp, registers, operands, lane, depth, 0)
         poke_i64(stack + 8 * ((warp * 32 + lane) * MAX_DEPTH + depth), pc)
         poke_i64(depths + slot, depth + 1)
@@ -156,9 +166,6 @@ def ret(ctx: int, warp: int, registers: int, mask: int) -> int:
         poke_u32(registers + frame_row + 4 * lane, frame)
         save_rows(ctx, warp, registers, operands, lane, depth, 1)
         base = local_at(ctx, warp, lane) + frame
-        at = copy_parts(operands, K_ARGUMENTS, base, base, -1)
-        copy_parts(operands, at, base + frame_bytes, base, 0)
+        copy_parts(end_of_parts(operands + K_ARGUMENTS), base + frame_bytes, base)
         add_split(ctx, warp, pc + 1, 1 << lane, READY, 0)
     return 0
-
-

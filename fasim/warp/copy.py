@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, E_SRC_SIZE
+from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.cp_async import E_DATA, E_TARGET, ENTRY_BYTES, H_COUNT, HEADER_BYTES, commit, complete, push
 from fasim.warp.memory import (
     NOWHERE,
-    P_BYTES,
-    P_REGISTERS,
     SCRATCH_SPACE,
     check_alignment,
     common_distance,
@@ -18,10 +17,6 @@ from fasim.warp.memory import (
     resolve,
     resolve_lane,
 )
-
-# operands: those of a memory instruction for the destination, the same again for the source, then src-size (row, -1: all) and
-# the ignore-src predicate (-1: none)
-Q_SOURCE, Q_SOURCE_SIZE, Q_IGNORE = P_REGISTERS, 2 * P_REGISTERS, 2 * P_REGISTERS + 4
 
 
 @machine_code
@@ -35,7 +30,7 @@ def read_all(ctx: int, registers: int, operands: int, mask: int, size: int, data
     """Every lane reads `size` bytes of one allocation, the common case; False if it is another case, and nothing was done."""
     scratch = peek_i64(ctx + C_SCRATCH)
     lane_addresses(registers, operands + Q_SOURCE, scratch)
-    distance = common_distance(ctx, peek_i32(operands + Q_SOURCE), size, mask, 1)
+    distance = common_distance(ctx, peek_i32(operands + Q_SOURCE + P_SPACE), size, mask, 1)
     if distance == NOWHERE:
         return False
     left = mask
@@ -69,6 +64,7 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
     copy_bytes(entry + E_TARGET, scratch, 8 * 32)
     if size_row < 0 and ignore < 0 and read_all(ctx, registers, operands, mask, size, entry + E_DATA):
         return 0
+    space = peek_i32(operands + Q_SOURCE + P_SPACE)
     failed, left = 0, mask
     while left:
         lane = first_bit(left)
@@ -88,16 +84,16 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
             continue  # nothing is read, so the source may point anywhere
         address = lane_address(registers, operands + Q_SOURCE, lane)
         if count == size:
-            host = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address, lane, size, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+            host = resolve_lane(ctx, space, address, lane, size, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
             if host >= 0:
                 copy_bytes(data, host, size)
                 continue
         kind = check_alignment(address, size)
         # a short copy reads `count` bytes: check them one by one, since they need not be a power of two
-        first = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+        first = resolve_lane(ctx, space, address, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
         if kind == 0 and first >= 0:
             for i in range(1, count):
-                host = resolve_lane(ctx, peek_i32(operands + Q_SOURCE), address + i, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
+                host = resolve_lane(ctx, space, address + i, lane, 1, 1, peek_i64(scratch + SCRATCH_SPACE + 8))
                 first = host if host < 0 else first
         if kind != 0 or first < 0:
             note_error(ctx, kind if kind else -first, lane, peek_i64(scratch + SCRATCH_SPACE), size if kind else count, 0, address)

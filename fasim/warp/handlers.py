@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fasim.isa.machine import ROW_BYTES, bank_of
 from fasim.isa.table import Arg, Row
 from fasim.numerics.lanes import Lanes, const, width
 from fasim.numerics.lanes.numpy_backend import BACKEND, DTYPES
@@ -64,8 +65,8 @@ def apply(row: Row, immediates: tuple[int, ...], load: Callable[[Arg, int], Lane
 
 
 def row_bytes(type_: str) -> int:
-    """Bytes of a register row: a predicate 4, up to 32 bits 128, 64 bits 256."""
-    return 4 if type_ == "pred" else 256 if width(type_) == 64 else 128
+    """Bytes of a register row for values of a type."""
+    return ROW_BYTES[bank_of(width(type_))]
 
 
 def reference_handler(row: Row, immediates: tuple[int, ...]) -> Callable[[Any, Any, int], None]:

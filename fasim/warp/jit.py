@@ -105,8 +105,8 @@ def compile_ir(text: str, keep: str = "") -> bytes:
 
 
 #: sources that decide what a handler's code is, and those that are compiled by numba
-_HANDLER_SOURCES = ("numerics", "isa/table.py", "isa/instructions", "warp/handlers.py", "warp/jit.py")
-_MACHINE_SOURCES = ("numerics/native.py", "numerics/native_numba.py", "isa/machine.py", "smem", "warp", "sm/cta.py")
+_HANDLER_SOURCES = ("numerics", "isa/machine.py", "isa/table.py", "isa/instructions", "warp/handlers.py", "warp/jit.py")
+_MACHINE_SOURCES = ("numerics/native.py", "numerics/native_numba.py", "isa/machine.py", "isa/operands.py", "smem", "warp", "sm/cta.py")
 
 
 @functools.cache

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from fasim.isa.machine import C_SCRATCH
+from fasim.isa.operands import M_COUNT, M_REGISTERS, M_TRANSPOSED
 from fasim.numerics.native import copy_bytes, machine_code, peek_i32, peek_i64, peek_u16, peek_u32, poke_u16, poke_u32
-from fasim.warp.memory import P_REGISTERS, P_SIGN, resolve
-
-# operands: the common ones with P_BYTES * P_VECTOR replaced by the 16 bytes of a row (P_BYTES = 16, P_VECTOR = 1), P_SIGN = .trans,
-# then the number of matrices and their registers
-M_COUNT, M_REGISTERS = P_REGISTERS, P_REGISTERS + 4
+from fasim.warp.memory import resolve
 
 
 @machine_code
 def ldmatrix(ctx: int, registers: int, operands: int, mask: int) -> int:
     """Lane 8i+r gives the address of row r of matrix i; returns 0, or 1 with the error recorded."""
-    count, transposed = peek_i32(operands + M_COUNT), peek_i32(operands + P_SIGN)
+    count, transposed = peek_i32(operands + M_COUNT), peek_i32(operands + M_TRANSPOSED)
     if resolve(ctx, registers, operands, (1 << 8 * count) - 1, 1):
         return 1
     scratch = peek_i64(ctx + C_SCRATCH)
@@ -33,7 +30,7 @@ def ldmatrix(ctx: int, registers: int, operands: int, mask: int) -> int:
 @machine_code
 def stmatrix(ctx: int, registers: int, operands: int, mask: int) -> int:
     """The inverse of ldmatrix; returns 0, or 1 with the error recorded."""
-    count, transposed = peek_i32(operands + M_COUNT), peek_i32(operands + P_SIGN)
+    count, transposed = peek_i32(operands + M_COUNT), peek_i32(operands + M_TRANSPOSED)
     if resolve(ctx, registers, operands, (1 << 8 * count) - 1, 2):
         return 1
     scratch = peek_i64(ctx + C_SCRATCH)

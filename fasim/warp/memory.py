@@ -1,7 +1,4 @@
-"""Addresses of the lanes of one warp: all are checked and translated before any memory changes.
-
-Operands in the pool of a memory instruction: see `Memory` in fasim.ptx.lower_memory, which writes them.
-"""
+"""Addresses of the lanes of one warp: all are checked and translated before any memory changes."""
 
 from __future__ import annotations
 
@@ -44,6 +41,7 @@ from fasim.isa.machine import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
+from fasim.isa.operands import P_ADDRESS, P_BYTES, P_OFFSET_HIGH, P_OFFSET_LOW, P_SPACE, P_VECTOR, P_WIDE
 from fasim.numerics.native import (
     fill_bytes,
     first_bit,
@@ -63,8 +61,6 @@ from fasim.numerics.native import (
     popcount,
 )
 
-# operands of a memory instruction in the pool, int32 each
-P_SPACE, P_BYTES, P_VECTOR, P_SIGN, P_ADDRESS, P_WIDE, P_OFFSET_LOW, P_OFFSET_HIGH, P_WRITE, P_REGISTERS = (4 * i for i in range(10))
 # scratch: where each lane's data is, then what the last resolution found
 SCRATCH_SPACE = 8 * 32
 SCRATCH_WORDS = 40

@@ -12,6 +12,7 @@ from fasim.isa.machine import (
     AT_RUN,
     ATOM,
     BAR,
+    BAR_ARRIVE,
     BLOCKED,
     BRA,
     BRX,
@@ -64,12 +65,14 @@ from fasim.isa.machine import (
     YIELD,
     YIELDED,
 )
+from fasim.isa.operands import BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.warp.atomics import atom
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_async, cp_commit, cp_wait
 from fasim.warp.matrix import ldmatrix, stmatrix
 from fasim.warp.memory import note_error
+from fasim.warp.schedule import FAIR_INSTRUCTIONS
 from fasim.warp.splits import (
     NEVER,
     add_split,
@@ -87,9 +90,6 @@ from fasim.warp.splits import (
 from fasim.warp.sync import arrive, sync_lanes
 from fasim.warp.transfer import load, store
 
-#: instructions that a split may run while others wait before they get a turn
-FAIR_INSTRUCTIONS = 2520
-
 
 @machine_code
 def failure(ctx: int, warp: int, pc: int, mask: int) -> int:
@@ -104,7 +104,7 @@ def failure(ctx: int, warp: int, pc: int, mask: int) -> int:
 @machine_code
 def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
     """brx.idx: lanes go to the splits of their targets; returns 1 if an index is outside of the list."""
-    row, count = peek_i32(operands), peek_i32(operands + 4)
+    row, count = peek_i32(operands + X_INDEX), peek_i32(operands + X_COUNT)
     failed, left = 0, mask
     while left:
         lane = first_bit(left)
@@ -114,7 +114,7 @@ def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int
             note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, index)
             failed = 1
         else:
-            add_split(ctx, warp, peek_i32(operands + 8 + 4 * index), 1 << lane, READY, 0)
+            add_split(ctx, warp, peek_i32(operands + X_TARGETS + 4 * index), 1 << lane, READY, 0)
     return failed
 
 
@@ -279,7 +279,7 @@ def run_warp(ctx: int, warp: int) -> int:
                 if arrive(ctx, warp, registers, operands, execute):
                     status = failure(ctx, warp, pc, mask)
                     break
-                if peek_i32(operands) == 1:  # bar.arrive does not wait
+                if peek_i32(operands + BAR_OP) == BAR_ARRIVE:  # does not wait
                     pc += 1
                     continue
                 if mask & ~execute:
@@ -305,14 +305,14 @@ def run_warp(ctx: int, warp: int) -> int:
                 break
             elif kind == CLOCK:
                 ticks = peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget
-                row, wide, shift = peek_i32(operands), peek_i32(operands + 4), peek_i32(operands + 8)
-                if peek_i32(operands + 12):  # %globaltimer goes on over all CTAs
+                row, size, shift = peek_i32(operands + T_DEST), peek_i32(operands + T_BYTES), peek_i32(operands + T_SHIFT)
+                if peek_i32(operands + T_LAUNCH_WIDE):  # %globaltimer goes on over all CTAs
                     ticks += peek_i64(ctx + C_TIME)
                 left = execute
                 while left:
                     lane = first_bit(left)
                     left &= left - 1
-                    if wide == 8:
+                    if size == 8:
                         poke_i64(registers + row + 8 * lane, ticks)
                     else:
                         poke_u32(registers + row + 4 * lane, (ticks >> shift) & 0xFFFFFFFF)

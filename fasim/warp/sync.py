@@ -11,7 +11,11 @@ from fasim.isa.machine import (
     B_EXPECTED,
     B_OR,
     B_POPC,
+    BAR_ARRIVE,
     BAR_BYTES,
+    BAR_RED_AND,
+    BAR_RED_OR,
+    BAR_RED_POPC,
     BARRIERS,
     C_BARS,
     C_CODE,
@@ -32,19 +36,16 @@ from fasim.isa.machine import (
     W_LIVE,
     W_SPLITS,
 )
+from fasim.isa.operands import BAR_COUNT, BAR_DEST, BAR_NUMBER, BAR_OP, BAR_PC, BAR_PREDICATE, Y_MEMBERS
 from fasim.numerics.native import fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split, registers_at, remove_split, same_value, split_at, warp_at
-
-# operands of bar: operation (0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or), row of the barrier number, row of the thread count or -1,
-# predicate (with its "not" bit), destination row
-BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC = (4 * i for i in range(6))
 
 
 @machine_code
 def sync_lanes(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int) -> None:
     """bar.warp.sync: wait until the lanes of the member mask are at one with the same mask, wherever it stands."""
-    row, left = registers + peek_i32(operands), mask
+    row, left = registers + peek_i32(operands + Y_MEMBERS), mask
     while left:
         group = same_value(row, left)
         add_split(ctx, warp, pc + 1, group, AT_COLLECTIVE, SYNC_FLAG | peek_u32(row + 4 * first_bit(left)))
@@ -82,7 +83,7 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
     poke_i64(bar + B_EXPECTED, count)
     record = warp_at(ctx, warp)
     operation = peek_i32(operands + BAR_OP)
-    if operation >= 2:
+    if operation == BAR_RED_POPC or operation == BAR_RED_AND or operation == BAR_RED_OR:
         guard = peek_i32(operands + BAR_PREDICATE)
         word = peek_u32(registers + (guard & -2))
         if guard & 1:
@@ -95,7 +96,7 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
         if mask & ~word:
             poke_i64(bar + B_AND, 0)
     arrived = popcount(mask)
-    if operation != 1:
+    if operation != BAR_ARRIVE:
         add_split(ctx, warp, peek_i32(operands + BAR_PC), mask, AT_BARRIER, number)
     elif mask == peek_i64(record + W_LIVE):
         arrived = 32
@@ -145,14 +146,14 @@ def write_reduction(ctx: int, warp: int, number: int) -> None:
         code = peek_i64(ctx + C_CODE) + peek_i64(at + S_PC) * CODE_BYTES
         operands = peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL)
         operation, dest, mask = peek_i32(operands + BAR_OP), peek_i32(operands + BAR_DEST), peek_i64(at + S_MASK)
-        if operation == 2:
+        if operation == BAR_RED_POPC:
             left = mask
             while left:
                 lane = first_bit(left)
                 left &= left - 1
                 poke_u32(registers + dest + 4 * lane, peek_i64(bar + B_POPC))
-        elif operation >= 3:
-            value = peek_i64(bar + B_AND) if operation == 3 else peek_i64(bar + B_OR)
+        elif operation == BAR_RED_AND or operation == BAR_RED_OR:
+            value = peek_i64(bar + B_AND) if operation == BAR_RED_AND else peek_i64(bar + B_OR)
             old = peek_i32(registers + dest) & 0xFFFFFFFF
             poke_u32(registers + dest, old | mask if value else old & ~mask)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fasim.isa.machine import C_SCRATCH
+from fasim.isa.operands import P_BYTES, P_REGISTERS, P_SIGN, P_VECTOR, R_BYTES, R_ROW, R_STRIDE
 from fasim.numerics.native import (
     first_bit,
     lanes_add,
@@ -34,7 +35,7 @@ from fasim.numerics.native import (
     poke_u32,
     popcount,
 )
-from fasim.warp.memory import P_BYTES, P_REGISTERS, P_SIGN, P_VECTOR, resolve
+from fasim.warp.memory import resolve
 
 #: gathering costs as much as this many lanes one by one
 FEW_LANES = 8
@@ -49,8 +50,8 @@ def load(ctx: int, registers: int, operands: int, mask: int) -> int:
     size, count, sign = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR), peek_i32(operands + P_SIGN)
     step = lanes_step(hosts, mask, size)
     for element in range(count):
-        row = peek_i32(operands + P_REGISTERS + 8 * element)
-        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
+        register = operands + P_REGISTERS + R_STRIDE * element
+        row, wide = peek_i32(register + R_ROW), peek_i32(register + R_BYTES)
         if row >= 0:
             if (wide == 8) == (size == 8) and (sign == 0 or size >= 4):
                 load_row(registers + row, hosts, mask, size, step)
@@ -125,8 +126,8 @@ def store(ctx: int, registers: int, operands: int, mask: int) -> int:
     size, count = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
     step = lanes_step(hosts, mask, size)
     for element in range(count):
-        row = registers + peek_i32(operands + P_REGISTERS + 8 * element)
-        wide = peek_i32(operands + P_REGISTERS + 8 * element + 4)
+        register = operands + P_REGISTERS + R_STRIDE * element
+        row, wide = registers + peek_i32(register + R_ROW), peek_i32(register + R_BYTES)
         if (wide == 8) == (size == 8):
             store_row(row, hosts, mask, size, step)
         else:

@@ -187,7 +187,11 @@ __global__ void uneven(unsigned *flag, unsigned *o, int iterations) {
   o[blockIdx.x] = seen;
 }
 __global__ void delay(int *o, long long ticks) { long long start = clock64(); while (clock64() - start < ticks) ; o[0] = 1; }
-__global__ void times(unsigned long long *o) { unsigned long long t; asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)); o[blockIdx.x] = t; }
+__global__ void times(unsigned long long *o) {
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  o[blockIdx.x] = t;
+}
 """
 
 

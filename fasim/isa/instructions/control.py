@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fasim.isa.machine import BAR_ARRIVE, BAR_RED_AND, BAR_RED_OR, BAR_RED_POPC, BAR_SYNC
 from fasim.isa.table import op
 from fasim.numerics.lanes import Lanes
 
@@ -31,11 +32,11 @@ op(
 
 _BARRIERS = [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ""), ("barrier.cta", ".aligned")]
 for _name, _aligned in _BARRIERS:
-    op(f"{_name}.sync{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=0)(_machine)
-    op(f"{_name}.arrive{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=1)(_machine)
-    op(f"{_name}.red.popc{_aligned}.u32", "d:u32 = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=2)(_machine)
-    op(f"{_name}.red.and{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=3)(_machine)
-    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=4)(_machine)
+    op(f"{_name}.sync{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=BAR_SYNC)(_machine)
+    op(f"{_name}.arrive{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=BAR_ARRIVE)(_machine)
+    op(f"{_name}.red.popc{_aligned}.u32", "d:u32 = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_POPC)(_machine)
+    op(f"{_name}.red.and{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_AND)(_machine)
+    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_OR)(_machine)
 op("bar.warp.sync", "mask:b32", kind="warp_sync", doc=SYNC + "bar-warp-sync", min_arch=30)(_machine)
 
 _SCOPES = (".cta", ".cluster", ".gpu", ".sys")
