@@ -35,6 +35,20 @@ class Architecture:
     block_limits: tuple[int, int, int] = (1024, 1024, 64)
     grid_limits: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     registers_per_sm: int = 65536
+    registers_granule: int = 256  # a warp's registers are handed out in units of this many
+
+    def cta_registers(self, registers_a_thread: int, warps: int) -> int:
+        """Registers that a CTA takes."""
+        return warps * -(-32 * registers_a_thread // self.registers_granule) * self.registers_granule
+
+    def resident_ctas(self, warps: int, smem_bytes: int, registers_a_thread: int = 0) -> int:
+        """CTAs that the whole GPU holds at once; 0 registers: unknown, and not counted."""
+        per_sm = min(self.ctas_per_sm, self.warps_per_sm // warps)
+        if smem_bytes:
+            per_sm = min(per_sm, self.smem_sm_bytes // (smem_bytes + self.smem_reserved_bytes))
+        if registers_a_thread:
+            per_sm = min(per_sm, self.registers_per_sm // self.cta_registers(registers_a_thread, warps))
+        return max(1, per_sm) * self.sms
 
 
 def _arch(number: int, card: str, sms: int, opt_in: int, per_sm: int, reserved: int, warps: int, ctas: int) -> Architecture:

@@ -176,6 +176,12 @@ class Kernel:
         shown = [f"{d.name}: {d.type_}" if d.name else d.type_ for d in known] if known else [p.type_ for p in params]
         return f"<Kernel {self.name}({', '.join(shown)}) for {self.module.arch.name}>"
 
+    @property
+    def registers(self) -> int:
+        """Registers a thread as ptxas assigned them; 0 if the module came as PTX."""
+        compiled = self.module.compiled
+        return compiled.registers.get(self.program.name, 0) if compiled else 0
+
     def launch(
         self,
         grid: int | Sequence[int],
@@ -214,7 +220,7 @@ class Kernel:
             space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
         workspace = 0
         if "%envreg2" in program.launch_rows:
-            room = _resident(shape, arch)
+            room = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
             if shape.ctas > room:
                 raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name}, {room} do")
             workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
@@ -235,8 +241,9 @@ class Kernel:
             text.append(part)
             (output or _to_stdout)(part)
 
-        cores = workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else workers or os.cpu_count() or 1
-        run = GridRun(program, shape, shared, space, chosen, cores, max_instructions, _resident(shape, arch), progress, collect)
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        resident = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
+        run = GridRun(program, shape, shared, space, chosen, workers or available, max_instructions, resident, progress, collect)
         start = time.perf_counter()
         try:
             run.run()
@@ -253,6 +260,12 @@ class Kernel:
         threads = block[0] * block[1] * block[2]
         if threads > arch.threads_per_cta:
             raise LaunchError(f"block {block} has {threads} threads; {arch.name} allows {arch.threads_per_cta}")
+        taken = arch.cta_registers(self.registers, m.align_up(threads, 32) // 32)
+        if taken > arch.registers_per_sm:
+            raise LaunchError(
+                f"kernel {self.name} takes {self.registers} registers a thread, {taken} for {threads} threads; "
+                f"{arch.name} has {arch.registers_per_sm}: use smaller blocks or __launch_bounds__"
+            )
         if program.required_block and block != program.required_block:
             raise LaunchError(f"kernel {self.name} requires block {program.required_block} (.reqntid), got {block}")
         if program.max_threads and threads > program.max_threads:
@@ -337,14 +350,6 @@ def _triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
         raise LaunchError(f"{what} takes one to three whole numbers, got {value!r}")
     x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
     return x, y, z
-
-
-def _resident(shape: LaunchShape, arch: Architecture) -> int:
-    """CTAs that the whole GPU holds at once, by warps and shared memory (registers are known only to ptxas)."""
-    per_sm = min(arch.ctas_per_sm, arch.warps_per_sm // shape.warps)
-    if shape.smem_bytes:
-        per_sm = min(per_sm, arch.smem_sm_bytes // (shape.smem_bytes + arch.smem_reserved_bytes))
-    return max(1, per_sm) * arch.sms
 
 
 def compile(

@@ -268,6 +268,22 @@ def test_launches_that_the_driver_would_refuse(module, kernel, grid, block, keyw
         module.kernel(kernel).launch(grid, block, [np.zeros(64, np.int32)], **keywords)
 
 
+def test_registers_limit_the_threads_of_a_cta():
+    body = "".join(f"x{i} = x{i} * x{(i * 7 + 3) % 100} + s;" for i in range(100))
+    source = (
+        'extern "C" __global__ void k(float *o, int n) { float s = o[0];'
+        + "".join(f"float x{i} = o[{i}];" for i in range(100))
+        + f"for (int j = 0; j < n; j++) {{ {body} }}"
+        + "".join(f"o[{i}] = x{i};" for i in range(100))
+        + "}"
+    )
+    kernel = fasim.compile(source).kernel("k")
+    assert kernel.registers > 64
+    with pytest.raises(LaunchError, match=rf"{kernel.registers} registers a thread"):
+        kernel.launch(1, 1024, [np.zeros(100, np.float32), 1])
+    kernel.launch(1, 256, [np.zeros(100, np.float32), 1])
+
+
 @pytest.mark.parametrize("arch, limit", [("sm_80", 166912), ("sm_89", 101376), ("sm_90", 232448), ("sm_120", 101376)])
 def test_shared_memory_up_to_the_limit_of_the_architecture(arch, limit):
     kernel = fasim.compile(SOURCE, arch=arch).kernel("uses_shared")
