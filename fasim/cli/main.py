@@ -65,6 +65,7 @@ def _tell_of_cache() -> None:
         reason = cache.write_failures[0].strerror
         warn(f"cannot write to the cache {cache.cache_dir()}: {reason}; set FASIM_CACHE_DIR to a directory of yours")
         cache.write_failures.clear()
+        cache.write_failures.clear()
 
 
 def _interrupted(*, json: bool) -> int:

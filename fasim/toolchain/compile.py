@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -55,10 +56,10 @@ class Request:
     headers: UserHeaders
 
     def key(self) -> str:
-        """A hash of all that the result depends on."""
+        """A hash of all that the result depends on, the place of the file among it: the PTX names it."""
         parts = [
-            own_digest(), installed_versions(), self.name, self.arch, repr(self.defines), repr(self.entry), repr(self.options),
-            repr(self.lineinfo), repr([str(path) for path in self.include_dirs]), self.text,
+            own_digest(), installed_versions(), os.path.abspath(self.name), self.arch, repr(self.defines), repr(self.entry),
+            repr(self.options), repr(self.lineinfo), repr([str(path) for path in self.include_dirs]), self.text,
         ]  # fmt: skip
         parts += [f"{name}={path}" for name, path in sorted(self.headers.by_name.items())]
         parts += [f"{path}\0{text}" for path, text in sorted(self.headers.texts.items())]

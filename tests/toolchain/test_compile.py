@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fasim.errors import CompileError, ToolMissing, UsageError
-from fasim.toolchain import cache_dir, cached, compile_cuda, driver, nvrtc, wheels
+from fasim.toolchain import cache, cache_dir, cached, compile_cuda, driver, nvrtc, wheels
 
 KERNEL = "__global__ void k(float *p) { p[0] = 1; }\n"
 
@@ -191,6 +191,14 @@ def test_cache_answers_and_every_input_counts(fresh_cache: Path, tmp_path: Path,
     assert run() == first and len(calls) == 8, "an old state is answered from the cache"
 
 
+def test_files_of_the_same_name_keep_their_own_path(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.cu").write_text('extern "C" __global__ void k(int *o) { *o = 1; }\n')
+        monkeypatch.chdir(tmp_path / folder)
+        assert str(tmp_path / folder / "same.cu") in compile_cuda("same.cu").ptx
+
+
 def test_damaged_entry_is_made_again(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_compilations(monkeypatch)
     first = compile_cuda(KERNEL)
@@ -212,7 +220,10 @@ def test_failures_are_not_kept(fresh_cache: Path) -> None:
 def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FASIM_CACHE_DIR", str(tmp_path / "file"))
+    failures: list[OSError] = []
+    monkeypatch.setattr(cache, "write_failures", failures)
     assert cached("ab" * 32, ".x", lambda: b"made") == b"made"
+    assert len(failures) == 1
 
 
 @pytest.mark.parametrize(
