@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 from fasim.errors import CompileError, UsageError
 from fasim.toolchain import nvrtc
+from fasim.toolchain.child import compile_in_child
 from fasim.toolchain.compile import CompiledModule, Request
 from fasim.toolchain.diagnostics import Diagnostic, ptxas_lines, read_log, registers, user_warnings
 from fasim.toolchain.headers import INCLUDE_DIRECTORY, PRE_INCLUDE, host_library_headers, virtual_headers
@@ -40,7 +42,15 @@ def compile_request(request: Request) -> CompiledModule:
 
     Raises: CompileError, UsageError, ToolMissing.
     """
+    nvrtc.library()  # is it there?
     check_arch(request.arch)
+    if not sys.executable:  # Python is embedded: there is no process to start
+        return run_compilation(request)
+    return compile_in_child(request)
+
+
+def run_compilation(request: Request) -> CompiledModule:
+    """Compile in this process."""
     return _Compilation(request).run()
 
 

@@ -199,6 +199,15 @@ def test_files_of_the_same_name_keep_their_own_path(fresh_cache: Path, tmp_path:
         assert str(tmp_path / folder / "same.cu") in compile_cuda("same.cu").ptx
 
 
+def test_a_crash_of_the_compiler_is_an_error(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash = tmp_path / "python"
+    crash.write_text("#!/bin/sh\nkill -FPE $$\n")
+    crash.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(crash))
+    with pytest.raises(CompileError, match=r"source.cu: NVIDIA's compiler crashed \(SIGFPE\)"):
+        compile_cuda("__global__ void k(int *o) { *o = 1; }\n")
+
+
 def test_damaged_entry_is_made_again(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_compilations(monkeypatch)
     first = compile_cuda(KERNEL)
