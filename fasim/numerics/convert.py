@@ -6,7 +6,6 @@ from fasim.numerics import ieee, narrow
 from fasim.numerics.lanes import Lanes, bits, cast, ceil, floor, rint, trunc, where, width
 
 INTEGRAL = {"rni": rint, "rzi": trunc, "rmi": floor, "rpi": ceil}
-FLOAT_TYPES = ("f16", "bf16", "f32", "f64")
 
 
 def widened(x: Lanes, type_: str) -> Lanes:

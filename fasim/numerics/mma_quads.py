@@ -19,7 +19,7 @@ from fasim.numerics import ieee
 from fasim.numerics.fragments import LANES, Elements
 from fasim.numerics.lanes import Lanes, const, fma, permute, where
 
-SIZE, DEPTH, PAIRS = 8, 4, 4
+SIZE, DEPTH = 8, 4
 #: targets for which ptxas calls its functions
 ARCHS = (80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
 

@@ -19,7 +19,6 @@ from fasim.isa.machine import (
     C_LOCAL,
     C_LOCAL_BYTES,
     C_NEXT_WARP,
-    C_QUEUE,
     C_QUEUE_CAPACITY,
     C_REG_STRIDE,
     C_ROUND,
@@ -55,7 +54,8 @@ from fasim.isa.machine import (
     YIELDED,
 )
 from fasim.numerics.native import copy_bytes, fill_bytes, machine_code, peek_i64, poke_i64, poke_u32
-from fasim.smem.cp_async import ENTRY_BYTES, H_COUNT, HEADER_BYTES
+from fasim.smem.cp_async import HEADER_BYTES
+from fasim.warp.copy import queue_at
 from fasim.warp.run import run_warp
 from fasim.warp.splits import add_split, registers_at, warp_at
 from fasim.warp.sync import open_barrier
@@ -102,7 +102,6 @@ def start_cta(ctx: int, entry_pc: int) -> None:
     fill_bytes(peek_i64(ctx + C_BARS), 0, BAR_BYTES * BARRIERS)
     if peek_i64(ctx + C_CALL_DEPTH):
         fill_bytes(peek_i64(ctx + C_CALL_DEPTH), 0, 8 * 32 * warps)
-    queue_bytes = HEADER_BYTES + peek_i64(ctx + C_QUEUE_CAPACITY) * ENTRY_BYTES
     for warp in range(warps):
         registers = registers_at(ctx, warp)
         copy_bytes(registers, peek_i64(ctx + C_TEMPLATE), peek_i64(ctx + C_REG_STRIDE))
@@ -110,8 +109,8 @@ def start_cta(ctx: int, entry_pc: int) -> None:
             special = peek_i64(ctx + C_SPECIALS) + SPECIAL_BYTES * i
             for lane in range(32):
                 poke_u32(registers + peek_i64(special + 8) + 4 * lane, special_value(ctx, peek_i64(special), warp, lane))
-        if queue_bytes > HEADER_BYTES:
-            fill_bytes(peek_i64(ctx + C_QUEUE) + warp * queue_bytes + H_COUNT, 0, HEADER_BYTES)
+        if peek_i64(ctx + C_QUEUE_CAPACITY):
+            fill_bytes(queue_at(ctx, warp), 0, HEADER_BYTES)
         record = warp_at(ctx, warp)
         lanes = min(threads - 32 * warp, 32)
         fill_bytes(record, 0, WARP_BYTES)

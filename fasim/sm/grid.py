@@ -129,7 +129,7 @@ class GridRun:
             state.set(m.C_TIME, executed + used - (state.get(m.C_CLOCK) if state.get(m.C_STARTED) else 0))
             status = self._step(state, services)
             used += budget - state.get(m.C_BUDGET)
-            if status == m.DONE or (self.program.communicates or watch.repeats([state])):
+            if status == m.DONE or self.program.communicates or watch.repeats([state]):
                 return used, status
 
     def _step(self, state: CtaState, services: Services) -> int:

@@ -16,6 +16,7 @@ E_MASK, E_SIZE, E_GROUP, E_TARGET, E_DATA = 0, 8, 16, 16 + 8 * 32, 16 + 16 * 32
 ENTRY_BYTES = 16 + 16 * 32 + 16 * 32
 
 
+@machine_code
 def queue_bytes(capacity: int) -> int:
     """Bytes of one warp's queue."""
     return HEADER_BYTES + capacity * ENTRY_BYTES

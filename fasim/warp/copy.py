@@ -5,7 +5,7 @@ from __future__ import annotations
 from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, E_SRC_SIZE
 from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
-from fasim.smem.cp_async import E_DATA, E_TARGET, ENTRY_BYTES, H_COUNT, HEADER_BYTES, commit, complete, push
+from fasim.smem.cp_async import E_DATA, E_TARGET, H_COUNT, commit, complete, push, queue_bytes
 from fasim.warp.memory import (
     NOWHERE,
     SCRATCH_SPACE,
@@ -22,7 +22,7 @@ from fasim.warp.memory import (
 @machine_code
 def queue_at(ctx: int, warp: int) -> int:
     """Address of a warp's queue."""
-    return peek_i64(ctx + C_QUEUE) + warp * (HEADER_BYTES + peek_i64(ctx + C_QUEUE_CAPACITY) * ENTRY_BYTES)
+    return peek_i64(ctx + C_QUEUE) + warp * queue_bytes(peek_i64(ctx + C_QUEUE_CAPACITY))
 
 
 @machine_code
