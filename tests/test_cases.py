@@ -38,15 +38,15 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("ptx")
 
 
-def launch(name, run, compiler, folder, backend="jit"):
+def launch(name, run, compiler, folder, backend="jit", **options):
     kernel = module(name, compiler, folder).kernel(run["entry"])
     inputs = caselib.make_inputs(run)
     arguments = {key: value.copy() for key, value in inputs.items()}
-    kernel.launch(
+    result = kernel.launch(
         run["grid"], run["block"], list(arguments.values()), dynamic_smem_bytes=run["dynamic_smem"], backend=backend, names=list(arguments),
-        opt_in=run.get("opt_in", True), max_instructions=50_000_000,
+        opt_in=run.get("opt_in", True), max_instructions=50_000_000, **options,
     )  # fmt: skip
-    return inputs, arguments
+    return inputs, arguments, result
 
 
 def check_outputs(name, run, inputs, outputs):
@@ -74,19 +74,24 @@ def compilers():
     return ["nvrtc", *(["nvcc"] if NVCC else [])]
 
 
-OUTPUTS = [(n, r) for n, r in RUNS if "outputs" in r["expect"] and n != "er_uninit_shared"]
-# uninitialised shared memory is found by the checks of part 2
-ERRORS = [
-    (n, r)
-    for n, r in RUNS
-    if "error" in r["expect"] and (r["expect"]["error"] or {}).get("kind") != "uninit_shared" and n != "er_uninit_shared"
-]
+def undefined(run):
+    """What a run reads without having written it is a finding, not an error."""
+    return (run["expect"].get("error") or {}).get("kind") == "uninit_shared"
+
+
+OUTPUTS = [(n, r) for n, r in RUNS if "outputs" in r["expect"]]
+ERRORS = [(n, r) for n, r in RUNS if "error" in r["expect"] and not undefined(r)]
+UNDEFINED = [(n, r) for n, r in RUNS if undefined(r)]
+RACES = [(n, r) for n, r in RUNS if r["expect"].get("hazards")]
+# with whatever else may be wrong with them, nothing may be reported on these
+CLEAN = [(n, r) for n, r in RUNS if not (r["expect"].get("hazards") or r["expect"].get("error") or r["id"] == "epilogue_fragments")]
+CONFLICTS = [(n, r) for n, r in RUNS if "bank_conflicts" in r["expect"]]
 
 
 @pytest.mark.parametrize("compiler", compilers())
 @pytest.mark.parametrize("name, run", OUTPUTS, ids=[f"{n}-{r['id']}" for n, r in OUTPUTS])
 def test_outputs(name, run, compiler, folder):
-    check_outputs(name, run, *launch(name, run, compiler, folder))
+    check_outputs(name, run, *launch(name, run, compiler, folder)[:2])
 
 
 @pytest.mark.parametrize("compiler", compilers())
@@ -125,3 +130,66 @@ def test_errors(name, run, compiler, folder):
     if "last" in wanted:
         assert list(error.where.threads[-1]) == wanted["last"]["thread"]
         assert details["byte_offsets"][-1] == wanted["last"]["byte_offset"]
+
+
+def ids(runs):
+    return [f"{n}-{r['id']}" for n, r in runs]
+
+
+MACHINES = ["jit", "reference"]
+
+
+@pytest.mark.parametrize("backend", MACHINES)
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", RACES, ids=ids(RACES))
+def test_races(name, run, compiler, folder, backend):
+    _, _, result = launch(name, run, compiler, folder, backend, check="all")
+    found = [(h.kind, h.space, h.scope, h.first_line, h.second_line, h.words) for h in result.hazards]
+    wanted = [(h["kind"], h["space"], h["scope"], h["first"]["line"], h["second"]["line"], h["words"]) for h in run["expect"]["hazards"]]
+    assert sorted(found) == sorted(wanted)
+    for hazard, expected in zip(result.hazards, run["expect"]["hazards"]):
+        assert hazard.severity == expected.get("severity", "error")
+
+
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", CLEAN, ids=ids(CLEAN))
+def test_clean(name, run, compiler, folder):
+    _, _, result = launch(name, run, compiler, folder, check="all")
+    assert [h.text for h in result.hazards] == []
+
+
+@pytest.mark.parametrize("compiler", compilers())
+def test_stores_in_one_warp_without_syncwarp(compiler, folder):
+    """The case has no expectation of hazards; two of its stores to the same words have no __syncwarp between them."""
+    run = next(r for n, r in RUNS if r["id"] == "epilogue_fragments")
+    _, _, result = launch("bc_epilogue_fragments", run, compiler, folder, check="all")
+    assert [(h.kind, h.scope, h.severity, h.first_line, h.second_line, h.words) for h in result.hazards] == [
+        ("WAW", "intra-warp", "warning", 36, 37, 16)
+    ]
+
+
+@pytest.mark.parametrize("backend", MACHINES)
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", UNDEFINED, ids=ids(UNDEFINED))
+def test_undefined(name, run, compiler, folder, backend):
+    _, _, result = launch(name, run, compiler, folder, backend, check="all")
+    wanted = run["expect"]["error"]
+    [hazard] = result.hazards
+    assert (hazard.kind, hazard.first_line) == (wanted["kind"], wanted["line"])
+    assert hazard.lanes == wanted.get("lanes", hazard.lanes) and hazard.words == wanted.get("words", hazard.words)
+
+
+@pytest.mark.parametrize("backend", MACHINES)
+@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("name, run", CONFLICTS, ids=ids(CONFLICTS))
+def test_bank_conflicts(name, run, compiler, folder, backend):
+    _, _, result = launch(name, run, compiler, folder, backend)
+    excess = 0
+    for op in run["expect"]["bank_conflicts"]["ops"]:
+        kind = "cp.async" if op["ptx"].startswith("cp.async") else op["ptx"].split(".")[0]
+        accesses = [a for a in result.shared_accesses if (a.line, a.kind) == (op["line"], kind)]
+        executions, wavefronts, ideal = (sum(getattr(a, f) for a in accesses) for f in ("executions", "source_wavefronts", "source_ideal"))
+        assert executions == op["execs"]
+        assert (wavefronts, ideal) == (op["wavefronts_each"] * executions, op["ideal_each"] * executions)
+        excess += wavefronts - ideal
+    assert excess == run["expect"]["bank_conflicts"]["total_excess"]

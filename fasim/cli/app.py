@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import fasim
+from fasim.cli import options as o
 
 EPILOG = (
     "Exit codes: 0 right, 1 wrong output or a finding, 2 usage, 3 not modelled, 4 missing GPU or tool, 5 does not compile, 130 interrupted."
@@ -34,32 +35,15 @@ def fasim_options(
 )
 def run(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KERNEL | FILE] [KERNEL OPTIONS]",
-            help="A kernel of the collection (fasim kernels), or a .cu or .ptx file.",
-            show_default=False,
-        ),
-    ] = None,
-    entry: Annotated[str | None, typer.Option(metavar="NAME", help="File: the kernel, for example axpy or 'gemm<128,64>'.")] = None,
-    grid: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="File: CTAs of the grid: 8, 8,2 or 8x2x1.")] = None,
-    block: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="File: threads of a CTA.")] = None,
-    smem: Annotated[int | None, typer.Option(min=0, metavar="BYTES", help="File: dynamic shared memory.", show_default="0")] = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]VALUE",
-            help="File: one argument, in the order of the parameters: q=f16[2,128,64]:normal, q=@q.npy, q=@in.npz:q, n=i32:128, s=0.5, "
-            "p=null. Types: f16 bf16 f32 f64 i8-i64 u8-u64 bool. "
-            "Contents: zeros, ones, full(v), arange, normal, uniform(lo,hi), randint(lo,hi), bits, uninit.",
-        ),
-    ] = None,
-    symbol: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="File: set a __constant__ or __device__ variable; values as in --arg.")
-    ] = None,
-    define: Annotated[list[str] | None, typer.Option("-D", metavar="NAME[=VALUE]", help="File: a macro.")] = None,
-    include: Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="File: a directory of headers.")] = None,
+    words: o.Words = None,
+    entry: o.Entry = None,
+    grid: o.Grid = None,
+    block: o.Block = None,
+    smem: o.Smem = None,
+    arg: o.Arg = None,
+    symbol: o.Symbol = None,
+    define: o.Define = None,
+    include: o.Include = None,
     expect: Annotated[list[str] | None, typer.Option(metavar="NAME=@FILE", help="What an array should hold: o=@ref.npy.")] = None,
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance.", show_default="the kernel's; 0 for files")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance.", show_default="the kernel's; 0 for files")] = None,
@@ -68,12 +52,12 @@ def run(
         list[str] | None, typer.Option("--print", metavar="NAME[SLICE]", help="Print a part of a buffer after the run: 'y[:8]'.")
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save all arrays as they are after the launch.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random inputs.")] = 0,
-    arch: Annotated[str, typer.Option(metavar="sm_NN", help="Target architecture.")] = "sm_90",
-    backend: Annotated[str, typer.Option(metavar="jit|reference", help="The compiled machine, or its source as plain Python.")] = "jit",
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads that run CTAs.", show_default="one a core")] = None,
-    max_instructions: Annotated[int | None, typer.Option(min=1, help="End a launch that needs more.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+    seed: o.Seed = 0,
+    arch: o.Arch = "sm_90",
+    backend: o.Backend = "jit",
+    workers: o.Workers = None,
+    max_instructions: o.MaxInstructions = None,
+    json: o.Json = False,
     counts: Annotated[bool, typer.Option("--counts", "--verbose", help="Print the instruction mix and executions by line.")] = False,
 ) -> int:
     """Compile a kernel, run it on the CPU, and judge its output.
@@ -87,8 +71,98 @@ def run(
         entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), tuple(expect or ()), rtol, atol, check, save,
         seed, arch, backend, workers, max_instructions, json, counts, tuple(symbol or ()), tuple(print_ or ()),
     )  # fmt: skip
-    general = [opt for param in ctx.command.params if param.param_type_name == "option" for opt in (*param.opts, *param.secondary_opts)]
-    return carry_out(words or [], options, general, ctx.obj)
+    return carry_out(words or [], options, _general_options(ctx), ctx.obj)
+
+
+def _general_options(ctx: typer.Context) -> list[str]:
+    """The options of a command in every spelling, for hints."""
+    return [opt for param in ctx.command.params if param.param_type_name == "option" for opt in (*param.opts, *param.secondary_opts)]
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog=EPILOG,
+)
+def banks(
+    ctx: typer.Context,
+    words: o.Words = None,
+    entry: o.Entry = None,
+    grid: o.Grid = None,
+    block: o.Block = None,
+    smem: o.Smem = None,
+    arg: o.Arg = None,
+    symbol: o.Symbol = None,
+    define: o.Define = None,
+    include: o.Include = None,
+    seed: o.Seed = 0,
+    arch: o.Arch = "sm_90",
+    backend: o.Backend = "jit",
+    workers: o.Workers = None,
+    max_instructions: o.MaxInstructions = None,
+    json: o.Json = False,
+    line: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Show lanes and banks of the accesses on this line.", show_default="the worst")
+    ] = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="Show all groups of lanes, not only the one that costs most.")] = False,
+    pitch: Annotated[
+        int | None, typer.Option(min=1, metavar="BYTES", help="Distance of the rows, for the advice.", show_default="found from the lanes")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw the picture into a file.")] = None,
+) -> int:
+    """Count wavefronts and bank conflicts by source line, show which lanes collide, and say what cures it.
+
+    Alone it looks at fa_v21. A kernel option or a macro with several values compares them: --layout linear,padded,swizzled or
+    -D LAYOUT=0,1,2.
+    """
+    from fasim.cli.banks import BanksOptions
+    from fasim.cli.banks import banks as carry_out
+    from fasim.cli.job import RunOptions
+
+    options = RunOptions(
+        entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), check=False, seed=seed, arch=arch,
+        backend=backend, workers=workers, max_instructions=max_instructions, json=json, symbols=tuple(symbol or ()), command="banks",
+    )  # fmt: skip
+    return carry_out(words or [], options, _general_options(ctx), BanksOptions(line, all_groups, pitch, out))
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog=EPILOG,
+)
+def check(
+    ctx: typer.Context,
+    words: o.Words = None,
+    entry: o.Entry = None,
+    grid: o.Grid = None,
+    block: o.Block = None,
+    smem: o.Smem = None,
+    arg: o.Arg = None,
+    symbol: o.Symbol = None,
+    define: o.Define = None,
+    include: o.Include = None,
+    seed: o.Seed = 0,
+    arch: o.Arch = "sm_90",
+    backend: o.Backend = "jit",
+    workers: o.Workers = None,
+    max_instructions: o.MaxInstructions = None,
+    json: o.Json = False,
+    only: Annotated[
+        str, typer.Option(metavar="LIST", help="Some of race, init, sync, with commas between.", show_default="all of them")
+    ] = "all",
+    sarif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings as SARIF 2.1.0, for code review tools.")] = None,
+) -> int:
+    """Look for hazards: races in shared memory, copies not waited for, uninitialised values, barriers and masks that lanes miss.
+
+    Exit code 1 if there is a finding that is more than a note. Alone it looks at fa_v21.
+    """
+    from fasim.cli.check import check as carry_out
+    from fasim.cli.job import RunOptions
+
+    options = RunOptions(
+        entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), check=False, seed=seed, arch=arch,
+        backend=backend, workers=workers, max_instructions=max_instructions, json=json, symbols=tuple(symbol or ()), command="check",
+    )  # fmt: skip
+    return carry_out(words or [], options, _general_options(ctx), only, sarif)
 
 
 @app.command()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import fasim
@@ -16,6 +17,7 @@ from fasim.report.dtypes import short_name
 
 if TYPE_CHECKING:
     from fasim.kernels import KernelSpec, Option
+    from fasim.kernels.spec import OptionValue
 
 DEFAULT_KERNEL = "fa_v21"
 
@@ -32,14 +34,27 @@ def unknown_option(word: str, known: Sequence[str], of: str) -> UsageError:
     return UsageError(f"{of} has no option {name}; {f'did you mean {near[0]}?' if near else 'options: ' + ', '.join(known)}")
 
 
-def parse_kernel_options(spec: KernelSpec, words: Sequence[str], general: Sequence[str]) -> dict[str, int | str | bool]:
+def parse_kernel_options(spec: KernelSpec, words: Sequence[str], general: Sequence[str]) -> dict[str, OptionValue]:
     """The kernel's own options among the words of a command line; general: the options that every kernel has, for hints.
 
     Raises: UsageError.
     """
+    return {option.name: option.parse(text) for option, text in _kernel_options(spec, words, general)}
+
+
+def parse_variants(spec: KernelSpec, words: Sequence[str], general: Sequence[str]) -> list[dict[str, OptionValue]]:
+    """The same where an option may have several values, separated by commas: all combinations, the last option changes fastest.
+
+    Raises: UsageError.
+    """
+    given = {option.name: [option.parse(part) for part in text.split(",")] for option, text in _kernel_options(spec, words, general)}
+    return [dict(zip(given, values)) for values in itertools.product(*(dict.fromkeys(values) for values in given.values()))]
+
+
+def _kernel_options(spec: KernelSpec, words: Sequence[str], general: Sequence[str]) -> Iterator[tuple[Option, str]]:
+    """The options among the words, each with the text of its value."""
     flags = {flag_of(option): option for option in spec.options}
     negations = {f"--no-{flag[2:]}": option for flag, option in flags.items() if option.kind is bool}
-    found: dict[str, int | str | bool] = {}
     pending = list(words)
     while pending:
         word = pending.pop(0)
@@ -47,20 +62,19 @@ def parse_kernel_options(spec: KernelSpec, words: Sequence[str], general: Sequen
             raise UsageError(f"unexpected argument {word!r}; options of {spec.name} are written {', '.join(flags)}")
         flag, equals, text = word.partition("=")
         if flag in negations and not equals:
-            found[negations[flag].name] = False
+            yield negations[flag], "false"
             continue
         if flag not in flags:
             raise unknown_option(word, [*flags, *general], f"kernel {spec.name}")
         option = flags[flag]
-        if option.kind is bool and not equals:
-            found[option.name] = True
-            continue
         if not equals:
-            if not pending:
+            if option.kind is bool:
+                text = "true"
+            elif pending:
+                text = pending.pop(0)
+            else:
                 raise UsageError(f"{flag} needs a value: {option.help}")
-            text = pending.pop(0)
-        found[option.name] = option.parse(text)
-    return found
+        yield option, text
 
 
 def prepare(name: str, words: Sequence[str], options: RunOptions, general: Sequence[str]) -> Job:
@@ -71,7 +85,12 @@ def prepare(name: str, words: Sequence[str], options: RunOptions, general: Seque
     from fasim import kernels
 
     spec = kernels.load(name)
-    given = spec.resolve(parse_kernel_options(spec, words, general))
+    return prepare_variant(spec, parse_kernel_options(spec, words, general), options)
+
+
+def prepare_variant(spec: KernelSpec, chosen: Mapping[str, OptionValue], options: RunOptions) -> Job:
+    """The same, with the kernel's own options as values."""
+    given = spec.resolve(chosen)
     _refuse_file_options(spec, options)
     start = time.perf_counter()
     defines = spec.defines(given)

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of `fasim run` as typer read them."""
+    """The options of `fasim run` as typer read them; command: which command they were given to."""
 
     entry: str | None = None
     grid: str | None = None
@@ -42,6 +42,7 @@ class RunOptions:
     counts: bool = False
     symbols: tuple[str, ...] = ()
     prints: tuple[str, ...] = ()
+    command: str = "run"
 
 
 @dataclass(frozen=True)

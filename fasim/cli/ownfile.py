@@ -45,7 +45,7 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
     """
     if words:
         if words[0].startswith("-"):
-            raise unknown_option(words[0], general, "fasim run FILE")
+            raise unknown_option(words[0], general, f"fasim {options.command} FILE")
         raise UsageError(f"unexpected argument {words[0]!r} after {path!r}")
     grid = parse_sizes(options.grid, "--grid") if options.grid else None
     block = parse_sizes(options.block, "--block") if options.block else None
@@ -98,7 +98,7 @@ def _missing(path: str, kernel: Kernel, options: RunOptions, given: int) -> Usag
     kept = [word for pair in given_options for word in pair]
     return UsageError(
         f"kernel {kernel.name} needs {' and '.join(missing)}. It takes:\n{describe(known)}\n{variables}"
-        f"For example (adapt the sizes):\n  {example_command(path, kernel, known, options.smem_bytes or 0, kept)}"
+        f"For example (adapt the sizes):\n  {example_command(path, kernel, known, options.smem_bytes or 0, kept, options.command)}"
     )
 
 

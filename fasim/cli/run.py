@@ -52,7 +52,7 @@ def run(words: Sequence[str], options: RunOptions, general: Sequence[str], start
     before = {value.name: _digest(value.value) for value in _arrays(job)}
     printed: list[str] = []
     try:
-        result, load_seconds = _launch(job, options, printed)
+        result, load_seconds = launch(job, options, printed)
     except FasimError as error:
         code = report_error(error, json=options.json, output="".join(printed))
         if options.save is not None:
@@ -70,7 +70,11 @@ def run(words: Sequence[str], options: RunOptions, general: Sequence[str], start
     return report.exit_code
 
 
-def _launch(job: Job, options: RunOptions, printed: list[str]) -> tuple[LaunchResult, float]:
+def launch(job: Job, options: RunOptions, printed: list[str], *, check: str = "", count: bool = True) -> tuple[LaunchResult, float]:
+    """Run a job; what device printf writes is added to `printed`, and printed unless JSON is asked for. check, count: as in launch.
+
+    Returns: what it did, and the seconds until the machine was ready.
+    """
     if options.backend == "jit":
         _announce_first_start()
 
@@ -89,6 +93,8 @@ def _launch(job: Job, options: RunOptions, printed: list[str]) -> tuple[LaunchRe
             backend=options.backend,
             workers=options.workers,
             max_instructions=options.max_instructions,
+            count=count,
+            check=check,
             progress=progress,
             output=output,
             names=[value.name for value in job.args],

@@ -73,7 +73,9 @@ def describe(parameters: Sequence[Parameter]) -> str:
     return "\n".join(f"  {p.name}: {p.type_}" for p in parameters) or "  (none)"
 
 
-def example_command(source: str, kernel: Kernel, parameters: Sequence[Parameter], smem_bytes: int = 0, options: Sequence[str] = ()) -> str:
+def example_command(
+    source: str, kernel: Kernel, parameters: Sequence[Parameter], smem_bytes: int = 0, options: Sequence[str] = (), command: str = "run"
+) -> str:
     """A complete command line that launches the kernel: on the grid that the file itself launches, if it says so, and on small arrays.
 
     options: words to keep, -D and -I.
@@ -82,7 +84,7 @@ def example_command(source: str, kernel: Kernel, parameters: Sequence[Parameter]
     if kernel.program.required_block:
         block = "x".join(map(str, kernel.program.required_block))
     block = block or str(min(kernel.program.max_threads or 128, 128))
-    words = ["fasim", "run", source, *options, "--entry", _entry_name(kernel), "--grid", grid or "8", "--block", block]
+    words = ["fasim", command, source, *options, "--entry", _entry_name(kernel), "--grid", grid or "8", "--block", block]
     if smem_bytes or uses_dynamic_smem(kernel):
         words += ["--smem", str(smem_bytes or smem or _EXAMPLE_SMEM_BYTES)]
     for parameter in parameters:

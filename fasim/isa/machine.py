@@ -26,9 +26,12 @@ KINDS = (
     "clock",
     "yield",  # nanosleep: lets other warps and CTAs go first
     "nop",
+    "fence",
 )
 LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
-CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP = range(14, 22)
+CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP, FENCE = range(14, 23)
+#: what accesses memory; AT_AUX of these is the number of the access, a site, in the order of the code
+MEMORY_KINDS = (LOAD, STORE, ATOM, LDMATRIX, STMATRIX, CP_ASYNC)
 
 # --- register rows: 32 lanes of up to 32 bits, 32 lanes of 64 bits, or a predicate as one word of 32 lanes; by bank -----------------
 ROW_BYTES = {64: 256, 32: 128, 1: 4}
@@ -49,14 +52,15 @@ def align_up(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
-# --- one instruction in `code`: 10 x int32 -------------------------------------------------------------------------------------
-CODE_BYTES = 40
+# --- one instruction in `code`: 12 x int32 -------------------------------------------------------------------------------------
+CODE_BYTES = 48
 CODE_WORDS = CODE_BYTES // 4
 AT_KIND, AT_GUARD, AT_POOL, AT_AUX = 0, 4, 8, 12
 AT_HANDLER = 16  # int64: address of the handler, filled in when the program is linked
 AT_OPERANDS = 24  # int64: address of the operands in the pool, likewise
 AT_MEMBER = 32  # register row of the member mask, -1: all lanes
 AT_RUN = 36  # how many unguarded instructions on registers follow each other from here, up to the next label
+AT_SHADOW = 40  # int64: address of the shadow handler (fasim.warp.shadow), filled in when undefined values are tracked
 
 # --- state spaces --------------------------------------------------------------------------------------------------------------
 GENERIC, GLOBAL, SHARED, LOCAL, PARAM, CONST = range(6)
@@ -129,15 +133,21 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_SLICE_LEFT,
     C_INSTRUCTIONS,
     C_TIME,
-) = (8 * i for i in range(50))
-CONTEXT_WORDS = C_TIME // 8 + 1
+    C_SITES,
+    C_HAZARDS,
+    C_UNDEFINED,
+) = (8 * i for i in range(53))
+CONTEXT_WORDS = C_UNDEFINED // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
 ROUND_ALIVE, ROUND_PROGRESS = 1, 2
 
-# --- a warp: 8 x int64 ---------------------------------------------------------------------------------------------------------
-WARP_BYTES = 64
-W_LIVE, W_SPLITS, W_FAIR, W_TURN, W_PATIENCE = (8 * i for i in range(5))
+# --- scratch: addresses of the lanes and what resolving them leaves there, then the lanes' shadows, then what counting needs ---------
+SCRATCH_SHADOWS, SCRATCH_COUNT = 8 * 40, 8 * 72
+
+# --- a warp: 10 x int64 --------------------------------------------------------------------------------------------------------
+WARP_BYTES = 80
+W_LIVE, W_SPLITS, W_FAIR, W_TURN, W_PATIENCE, W_TAINTED, W_STRAY, W_STRAY_PC, W_BYPASSED = (8 * i for i in range(9))
 
 # --- a split (lanes of a warp at one pc): 8 x int64, 33 a warp -------------------------------------------------------------------
 SPLIT_BYTES, SPLITS_PER_WARP = 64, 33
@@ -150,6 +160,8 @@ SERVICE_FLAG = 1 << 41
 #: in the detail of a split: it waits at a collective instruction (for the lanes in the low 32 bits)
 COLLECTIVE_FLAG = 1 << 42
 ALL_LANES = 0xFFFFFFFF
+#: the origin of what a shuffle took from a lane that does not execute it (fasim.warp.shadow)
+ABSENT_LANE = 0xFFFFFFFF
 
 # --- a barrier: 8 x int64, 16 a CTA --------------------------------------------------------------------------------------------
 BAR_BYTES, BARRIERS = 64, 16
@@ -166,7 +178,7 @@ ALLOC_BYTES = 32
 A_BASE, A_SIZE, A_HOST, A_BITMAP = (8 * i for i in range(4))
 
 # --- status of a run and kinds of error ----------------------------------------------------------------------------------------
-DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL = range(7)
+DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, YIELDED, QUEUE_FULL, LOG_FULL = range(8)
 (
     E_OUT_OF_BOUNDS,
     E_MISALIGNED,

@@ -50,7 +50,10 @@ def _size_words(layout: type[Operands[Any]]) -> int:
 
 @dataclass(frozen=True)
 class Memory(Operands[Item]):
-    """An address and what is there: `vector` elements of `bytes_` in `space`, at the row `address` (`wide`: 64 bits) plus an offset."""
+    """An address and what is there: `vector` elements of `bytes_` in `space`, at the row `address` (`wide`: 64 bits) plus an offset.
+
+    order: whether the access is strong, acquires, releases, leaves nothing of the old value (STRONG, ACQUIRE, RELEASE, OVERWRITES).
+    """
 
     space: int
     bytes_: int
@@ -60,9 +63,11 @@ class Memory(Operands[Item]):
     wide: int
     offset_low: int
     offset_high: int
+    order: int = 0
 
 
-P_SPACE, P_BYTES, P_VECTOR, P_SIGN, P_ADDRESS, P_WIDE, P_OFFSET_LOW, P_OFFSET_HIGH = _offsets(Memory)
+P_SPACE, P_BYTES, P_VECTOR, P_SIGN, P_ADDRESS, P_WIDE, P_OFFSET_LOW, P_OFFSET_HIGH, P_ORDER = _offsets(Memory)
+STRONG, ACQUIRE, RELEASE, OVERWRITES = 1, 2, 4, 8
 _MEMORY = {"words": _size_words(Memory)}
 
 
@@ -99,10 +104,10 @@ class AtomElement(Operands[Item]):
     handler_new: int | Item
     handler_old: int | Item
     b: int | Item
-    c: int | Item = 0
+    c: int | Item = -1
 
 
-A_DEST, A_OLD, A_NEW, A_HANDLER, _, _, _ = _offsets(AtomElement)
+A_DEST, A_OLD, A_NEW, A_HANDLER, _, A_B, A_C = _offsets(AtomElement)
 A_STRIDE = 4 * _size_words(AtomElement)
 
 
@@ -159,7 +164,10 @@ X_INDEX, X_COUNT, X_TARGETS = _offsets(IndexedBranch)
 
 @dataclass(frozen=True)
 class Barrier(Operands[Item]):
-    """bar: BAR_SYNC to BAR_RED_OR, rows of the barrier's number and the thread count, predicate, row of the result, the bar's own pc."""
+    """bar: BAR_SYNC to BAR_RED_OR, rows of the barrier's number and the thread count, predicate, row of the result, the bar's own pc.
+
+    aligned: all lanes of a warp have to execute it together.
+    """
 
     operation: int
     number: Item
@@ -167,9 +175,10 @@ class Barrier(Operands[Item]):
     predicate: int | Item
     dest: int | Item
     pc: Item
+    aligned: int
 
 
-BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC = _offsets(Barrier)
+BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC, BAR_ALIGNED = _offsets(Barrier)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fasim.isa.machine import AT_KIND, AT_POOL, MEMORY_KINDS
+
 Array = np.ndarray[Any, Any]
 
 
@@ -90,3 +92,12 @@ class Program:
 
     def __len__(self) -> int:
         return len(self.code)
+
+    @property
+    def sites(self) -> list[int]:
+        """The pc of each access to memory, in the order of their numbers."""
+        return [int(pc) for pc in np.flatnonzero(np.isin(self.code[:, AT_KIND // 4], MEMORY_KINDS))]
+
+    def operand(self, pc: int, at: int) -> int:
+        """The word at byte offset `at` of an instruction's operands."""
+        return int(self.pool[self.code[pc, AT_POOL // 4] + at // 4])

@@ -24,6 +24,8 @@ WORDS = {
 MACHINE_FUNCTIONS: list[Callable[..., object]] = []
 #: the reference machine's handlers; their "address" is the index here
 REFERENCE_HANDLERS: list[Callable[[int, int, int], None]] = []
+#: and its shadow handlers, likewise
+REFERENCE_SHADOW_HANDLERS: list[Callable[[int, int, int, int, int], None]] = []
 
 
 def machine_code(function: Function) -> Function:
@@ -114,6 +116,37 @@ def lanes_equal(words: int, value: int) -> int:
     return sum(1 << lane for lane in LANES if peek_i64(words + 8 * lane) == value)
 
 
+def lanes_match(words: int, kept: int, mask: int, distance: int) -> bool:
+    """Whether words[lane] - kept[lane] is the same distance in all lanes."""
+    return all(peek_i64(words + 8 * lane) - peek_i64(kept + 8 * lane) == distance for lane in _taking_part(mask))
+
+
+def lanes_note(tags: int, bits: int, mask: int, tag: int, base: int) -> bool:
+    """Write `tag` to tags[lane] (i64) and bit `lane` to bits[lane] (u32), unless something there is to be kept; whether it was done.
+
+    Kept is what is not below `base`, but for the same tag and bit.
+    """
+    lanes = _taking_part(mask)
+    for lane in lanes:
+        old = peek_i64(tags + 8 * lane)
+        if old >= base and not (old == tag and peek_u32(bits + 4 * lane) == 1 << lane):
+            return False
+    for lane in lanes:
+        poke_i64(tags + 8 * lane, tag)
+        poke_u32(bits + 4 * lane, 1 << lane)
+    return True
+
+
+def lanes_nonzero_u32(row: int, mask: int) -> int:
+    """The lanes in the mask whose word in a row of 32 x u32 is not zero."""
+    return sum(1 << lane for lane in _taking_part(mask) if peek_u32(row + 4 * lane))
+
+
+def lanes_nonzero_i64(row: int, mask: int) -> int:
+    """The lanes in the mask whose word in a row of 32 x i64 is not zero."""
+    return sum(1 << lane for lane in _taking_part(mask) if peek_i64(row + 8 * lane))
+
+
 def lanes_step(words: int, mask: int, step: int) -> bool:
     """Whether all words fit words[lane] = start + step * lane."""
     return len({peek_i64(words + 8 * lane) - step * lane for lane in _taking_part(mask)}) <= 1
@@ -155,3 +188,8 @@ lanes_load_i64, lanes_store_i64, lanes_gather_i64, lanes_scatter_i64 = _make_lan
 def call_handler(handler: int, registers: int, operands: int, mask: int) -> None:
     """Run a handler: an address of compiled code, or an index into REFERENCE_HANDLERS on the reference machine."""
     REFERENCE_HANDLERS[handler](registers, operands, mask)
+
+
+def call_shadow(handler: int, registers: int, shadow: int, origins: int, operands: int, mask: int) -> None:
+    """Run a shadow handler: an address of compiled code, or an index into REFERENCE_SHADOW_HANDLERS on the reference machine."""
+    REFERENCE_SHADOW_HANDLERS[handler](registers, shadow, origins, operands, mask)

@@ -118,6 +118,30 @@ def _overload_lanes(name: str, result: Any, codegen: Any) -> None:
 
         return
 
+    if count == 4:
+
+        @intrinsic
+        def of_four(typingctx, a, b, c, d):  # type: ignore[no-untyped-def]
+            return result(types.int64, types.int64, types.int64, types.int64), generate
+
+        @overload(function)
+        def _(a, b, c, d):  # type: ignore[no-untyped-def]
+            return lambda a, b, c, d: of_four(a, b, c, d)
+
+        return
+
+    if count == 5:
+
+        @intrinsic
+        def of_five(typingctx, a, b, c, d, e):  # type: ignore[no-untyped-def]
+            return result(*[types.int64] * 5), generate
+
+        @overload(function)
+        def _(a, b, c, d, e):  # type: ignore[no-untyped-def]
+            return lambda a, b, c, d, e: of_five(a, b, c, d, e)
+
+        return
+
     @intrinsic
     def of_three(typingctx, a, b, c):  # type: ignore[no-untyped-def]
         return result(types.int64, types.int64, types.int64), generate
@@ -158,6 +182,26 @@ def _step(builder: Any, args: Any) -> Any:
     return builder.icmp_unsigned("==", builder.bitcast(differ, I32), I32(0))
 
 
+def _match(builder: Any, args: Any) -> Any:
+    words, kept, mask, distance = args
+    apart = builder.sub(_vector(builder, words, WORDS), _vector(builder, kept, WORDS))
+    differ = builder.and_(builder.icmp_unsigned("!=", apart, _splat(builder, distance)), _bits(builder, mask))
+    return builder.icmp_unsigned("==", builder.bitcast(differ, I32), I32(0))
+
+
+def _nonzero(bits: int) -> Any:
+    type_ = ir.VectorType(ir.IntType(bits), 32)
+
+    def codegen(builder: Any, args: Any) -> Any:
+        found = builder.icmp_unsigned("!=", _vector(builder, args[0], type_), ir.Constant(type_, [0] * 32))
+        return builder.zext(builder.bitcast(builder.and_(found, _bits(builder, args[1])), I32), I64)
+
+    return codegen
+
+
+_overload_lanes("match", types.boolean, _match)
+_overload_lanes("nonzero_u32", types.int64, _nonzero(32))
+_overload_lanes("nonzero_i64", types.int64, _nonzero(64))
 _overload_lanes("min", types.int64, _reduction("smin", 2**63 - 1))
 _overload_lanes("max", types.int64, _reduction("smax", -(2**63)))
 _overload_lanes("or", types.int64, _reduction("or", 0))
@@ -170,6 +214,24 @@ _overload_lanes("step", types.boolean, _step)
 def _masked(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), f"llvm.masked.{name}")
     return builder.call(function, args)
+
+
+def _note(builder: Any, args: Any) -> Any:
+    tags, bits, mask, tag, base = args
+    words = ir.VectorType(I32, 32)
+    own = ir.Constant(words, [1 << lane for lane in range(32)])
+    old, lanes, wanted = _vector(builder, tags, WORDS), _vector(builder, bits, words), _bits(builder, mask)
+    same = builder.and_(builder.icmp_unsigned("==", old, _splat(builder, tag)), builder.icmp_unsigned("==", lanes, own))
+    free = builder.or_(builder.icmp_signed("<", old, _splat(builder, base)), same)
+    done = builder.icmp_unsigned("==", builder.bitcast(builder.and_(builder.not_(free), wanted), I32), I32(0))
+    written = builder.and_(wanted, _splat(builder, done))
+    align = I32(1)
+    _masked(builder, "store.v32i64.p0", ir.VoidType(), [_splat(builder, tag), builder.inttoptr(tags, POINTER), align, written])
+    _masked(builder, "store.v32i32.p0", ir.VoidType(), [own, builder.inttoptr(bits, POINTER), align, written])
+    return done
+
+
+_overload_lanes("note", types.boolean, _note)
 
 
 def _make_lanes(name: str) -> None:
@@ -235,6 +297,17 @@ def _native_call(typingctx, handler, registers, operands, mask):  # type: ignore
     return types.void(types.int64, types.int64, types.int64, types.int64), codegen
 
 
+@intrinsic
+def _native_call_shadow(typingctx, handler, registers, shadow, origins, operands, mask):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        function = ir.FunctionType(ir.VoidType(), [BYTE] * 4 + [I32])
+        pointer = builder.inttoptr(args[0], function.as_pointer())
+        builder.call(pointer, [builder.inttoptr(a, BYTE) for a in args[1:5]] + [builder.trunc(args[5], I32)])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 6), codegen
+
+
 @overload(native.copy_bytes)
 def _(target, source, count):  # type: ignore[no-untyped-def]
     return lambda target, source, count: _native_copy(target, source, count)
@@ -258,6 +331,13 @@ def _(x):  # type: ignore[no-untyped-def]
 @overload(native.call_handler)
 def _(handler, registers, operands, mask):  # type: ignore[no-untyped-def]
     return lambda handler, registers, operands, mask: _native_call(handler, registers, operands, mask)
+
+
+@overload(native.call_shadow)
+def _(handler, registers, shadow, origins, operands, mask):  # type: ignore[no-untyped-def]
+    return lambda handler, registers, shadow, origins, operands, mask: _native_call_shadow(
+        handler, registers, shadow, origins, operands, mask
+    )
 
 
 def machine_ir(function: Callable[..., Any], signature: str) -> tuple[str, str]:

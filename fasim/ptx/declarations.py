@@ -200,9 +200,7 @@ def _declarator(cursor: Cursor, head: Variable, linkage: str, rename: Rename, *,
             cursor.source.fail(size.offset, f"dimension {dims[-1]} of {token.text!r} is negative")
         cursor.expect("]", "after the dimension")
     line, column = cursor.source.position(token.offset)
-    variable = _with(
-        head, name=rename(token.text), dims=tuple(dims), linkage=linkage, text_name=token.text, line=line, column=column
-    )
+    variable = _with(head, name=rename(token.text), dims=tuple(dims), linkage=linkage, text_name=token.text, line=line, column=column)
     return variable, token.offset
 
 

@@ -137,7 +137,7 @@ class Emitter:
         handlers: dict[int, HandlerUse] = {}
         services: dict[int, str] = {}
         source: list[SourceInstruction | None] = []
-        pc = 0
+        pc = sites = 0
         for function, ops in linear:
             for _, op in ops:
                 guard = -1 if op.guard is None else self.row(op.guard.reg) | int(op.guard.negated)
@@ -146,6 +146,8 @@ class Emitter:
                     aux = self.pcs[function.name, op.target]
                 elif op.kind == m.SERVICE:
                     services[pc] = op.target
+                elif op.kind in m.MEMORY_KINDS:
+                    aux, sites = sites, sites + 1
                 code[pc, :4] = (op.kind, guard, len(pool), aux)
                 code[pc, m.AT_MEMBER // 4] = -1 if op.member is None else self.row(op.member)
                 if op.handler is not None:

@@ -53,9 +53,14 @@ def lower_trap(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
 
 def lower_nop(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
     """What changes nothing that the machine models."""
-    if ins.opcode in ("fence", "membar") and not ins.mnemonic.endswith(".cta"):
-        f.context.communicates = True
     f.finish(ins, Op(m.NOP, []), [])
+
+
+def lower_fence(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
+    """fence, membar: the machine's memory is always in order, so only the search for races looks at them."""
+    if not ins.mnemonic.endswith(".cta"):
+        f.context.communicates = True
+    f.finish(ins, Op(m.FENCE, []), [])
 
 
 def lower_yield(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
@@ -83,7 +88,10 @@ def lower_barrier(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
         raise f.context.malformed(ins, "takes a barrier number and a thread count")
     number = f.source(ins, operands[0], "u32")
     count: PoolItem = f.source(ins, operands[1], "u32") if len(operands) == 2 else -1
-    bar = Barrier[PoolItem](operation=operation, number=number, count=count, predicate=predicate, dest=dest, pc=LabelRef(""))
+    aligned = int(found.row.attributes["aligned"])
+    bar = Barrier[PoolItem](
+        operation=operation, number=number, count=count, predicate=predicate, dest=dest, pc=LabelRef(""), aligned=aligned
+    )
     f.finish(ins, Op(m.BAR, bar.items(), keeps_sources=True), [])
 
 
@@ -159,6 +167,7 @@ LOWERERS = {
     "exit": lower_exit,
     "trap": lower_trap,
     "nop": lower_nop,
+    "fence": lower_fence,
     "yield": lower_yield,
     "cp_commit": lower_commit,
     "bar": lower_barrier,

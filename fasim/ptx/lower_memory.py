@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fasim.isa import machine as m
 from fasim.isa.lookup import Found
-from fasim.isa.operands import AsyncCopy, Atom, AtomElement, DataRegister, Matrix, Memory, Transfer
+from fasim.isa.operands import ACQUIRE, OVERWRITES, RELEASE, STRONG, AsyncCopy, Atom, AtomElement, DataRegister, Matrix, Memory, Transfer
 from fasim.isa.program import HandlerUse
 from fasim.isa.rows import ROWS
 from fasim.numerics.lanes import width
@@ -15,8 +15,17 @@ from fasim.ptx.ir import Op, Ref
 from fasim.ptx.lower_function import FunctionLowerer, whole_register
 from fasim.ptx.tree import TYPE_BITS, Address, Immediate, Instruction, Operand, Register, Sink, Symbol
 
-#: memory orders by which CTAs talk to each other
-COMMUNICATING = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+#: memory orders that are more than weak, and what they mean for other accesses of the thread
+ORDERS = {
+    "volatile": STRONG,
+    "relaxed": STRONG,
+    "mmio": STRONG,
+    "acquire": STRONG | ACQUIRE,
+    "release": STRONG | RELEASE,
+    "acq_rel": STRONG | ACQUIRE | RELEASE,
+    "sc": STRONG | ACQUIRE | RELEASE,
+    "exch": OVERWRITES,
+}
 
 
 def memory_operands(
@@ -25,6 +34,9 @@ def memory_operands(
     """Where a memory instruction goes: `count` elements of `size` bytes at the address that it writes in brackets."""
     if not isinstance(operand, Address):
         raise f.context.malformed(ins, "expected an address in brackets")
+    order = STRONG if ins.opcode in ("atom", "red") else 0
+    for modifier in ins.modifiers:
+        order |= ORDERS.get(modifier, 0)
     if operand.items:
         raise f.context.unsupported(ins, "fasim does not model tensor addresses")
     base, offset, wide = operand.base, operand.offset, 0
@@ -54,6 +66,7 @@ def memory_operands(
         wide=wide,
         offset_low=signed32(offset),
         offset_high=signed32(offset >> 32),
+        order=order,
     )
 
 
@@ -64,7 +77,7 @@ def signed32(value: int) -> int:
 
 def note_communication(f: FunctionLowerer, space: int, found: Found) -> None:
     """Note that CTAs talk to each other, if an access to global memory says so by its order and scope."""
-    if space in (m.GENERIC, m.GLOBAL) and found.modifiers & COMMUNICATING and not (found.modifiers & {"cta"}):
+    if space in (m.GENERIC, m.GLOBAL) and found.modifiers & (ORDERS.keys() - {"exch"}) and not (found.modifiers & {"cta"}):
         f.context.communicates = True
 
 
@@ -154,7 +167,7 @@ def lower_atom(f: FunctionLowerer, ins: Instruction, found: Found) -> None:
             dest = Ref(reg, False, True)
         old, new = Ref(f.temporary(bank), False, True), Ref(f.temporary(bank), False, True)
         b, *c = (f.source(ins, operands[element], inputs[i].type_) for i, operands in enumerate(values))
-        elements.append(AtomElement(dest=dest, old=old, new=new, handler_new=new, handler_old=old, b=b, c=c[0] if c else 0))
+        elements.append(AtomElement(dest=dest, old=old, new=new, handler_new=new, handler_old=old, b=b, c=c[0] if c else -1))
     name = row.attributes.get("scalar", row.name)
     pool = Atom(memory, tuple(elements)).items()
     op, in_global = Op(m.ATOM, pool, handler=HandlerUse(name), keeps_sources=True), HandlerUse(f"{name}:global")

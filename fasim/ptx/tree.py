@@ -1,14 +1,14 @@
 """The syntax tree of a PTX module.
 
-    Module
-    ├── Variable                         module level: global, const, shared, extern
-    └── Function                         .entry or .func
-        ├── Variable | RegDecl           parameters
-        └── Statement                    flat: nested blocks are resolved, their names made unique with "~block"
-            ├── Instruction              guard, mnemonic, operands, source location
-            │   └── Operand              Register Immediate FloatImmediate Vector Sink Address Symbol Pair Call
-            ├── Label, Variable, RegDecl, Loc, Pragma
-            └── BranchTargets, CallTargets, CallPrototype
+Module
+├── Variable                         module level: global, const, shared, extern
+└── Function                         .entry or .func
+    ├── Variable | RegDecl           parameters
+    └── Statement                    flat: nested blocks are resolved, their names made unique with "~block"
+        ├── Instruction              guard, mnemonic, operands, source location
+        │   └── Operand              Register Immediate FloatImmediate Vector Sink Address Symbol Pair Call
+        ├── Label, Variable, RegDecl, Loc, Pragma
+        └── BranchTargets, CallTargets, CallPrototype
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from fasim.isa.machine import (
     C_ERROR,
     C_GRID_X,
     C_GRID_Y,
+    C_HAZARDS,
     C_LOCAL,
     C_LOCAL_BYTES,
     C_NEXT_WARP,
@@ -54,11 +55,24 @@ from fasim.isa.machine import (
     YIELDED,
 )
 from fasim.numerics.native import copy_bytes, fill_bytes, machine_code, peek_i64, poke_i64, poke_u32
+from fasim.smem.clocks import clear_barrier, whole_cta
 from fasim.smem.cp_async import HEADER_BYTES
+from fasim.smem.hazards import (
+    H_EXTRA_COUNT,
+    H_GRANULES,
+    H_HEADS,
+    H_ORIGIN_LOCAL,
+    H_ORIGIN_SMEM,
+    H_UNDEFINED_LOCAL,
+    H_UNDEFINED_SMEM,
+    H_USER_BYTES,
+    H_WRITE_TAGS,
+)
 from fasim.warp.copy import queue_at
 from fasim.warp.run import run_warp
 from fasim.warp.splits import add_split, registers_at, warp_at
 from fasim.warp.sync import open_barrier
+from fasim.warp.taint import clear_shadows
 
 #: what fresh shared and local memory holds: a NaN in every format, -1 as an integer, so that forgotten initialisation shows
 FRESH_BYTE = 0xFF
@@ -102,6 +116,8 @@ def start_cta(ctx: int, entry_pc: int) -> None:
     fill_bytes(peek_i64(ctx + C_BARS), 0, BAR_BYTES * BARRIERS)
     if peek_i64(ctx + C_CALL_DEPTH):
         fill_bytes(peek_i64(ctx + C_CALL_DEPTH), 0, 8 * 32 * warps)
+    if peek_i64(ctx + C_HAZARDS):
+        start_checks(ctx)
     for warp in range(warps):
         registers = registers_at(ctx, warp)
         copy_bytes(registers, peek_i64(ctx + C_TEMPLATE), peek_i64(ctx + C_REG_STRIDE))
@@ -116,6 +132,27 @@ def start_cta(ctx: int, entry_pc: int) -> None:
         fill_bytes(record, 0, WARP_BYTES)
         poke_i64(record + W_LIVE, (1 << lanes) - 1)
         add_split(ctx, warp, entry_pc, (1 << lanes) - 1, READY, 0)
+
+
+@machine_code
+def start_checks(ctx: int) -> None:
+    """For a fresh CTA: nobody has accessed anything, shared and local memory are undefined."""
+    block, warps = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP_COUNT)
+    whole_cta(block)
+    granules = peek_i64(block + H_GRANULES)
+    fill_bytes(peek_i64(block + H_WRITE_TAGS), 0, 8 * granules)
+    fill_bytes(peek_i64(block + H_HEADS), 0, 4 * granules)
+    poke_i64(block + H_EXTRA_COUNT, 0)
+    smem, local = peek_i64(ctx + C_SMEM), peek_i64(ctx + C_LOCAL)
+    smem_bytes, local_bytes = peek_i64(ctx + C_SMEM_BYTES), peek_i64(ctx + C_LOCAL_BYTES) * 32 * warps
+    fill_bytes(smem + peek_i64(block + H_UNDEFINED_SMEM), 0xFF, peek_i64(block + H_USER_BYTES))
+    fill_bytes(smem + peek_i64(block + H_ORIGIN_SMEM), 0, smem_bytes & -4)
+    fill_bytes(local + peek_i64(block + H_UNDEFINED_LOCAL), 0xFF, local_bytes)
+    fill_bytes(local + peek_i64(block + H_ORIGIN_LOCAL), 0, local_bytes & -4)
+    for number in range(BARRIERS):
+        clear_barrier(block, number)
+    for warp in range(warps):
+        clear_shadows(ctx, warp)
 
 
 @machine_code

@@ -26,6 +26,7 @@ from fasim.sm import findings
 from fasim.sm.machines import Machine
 from fasim.sm.services import Services
 from fasim.sm.state import CtaState, LaunchShape, Shared
+from fasim.sm.watch import Accounts, Checks, Shadows
 from fasim.warp.schedule import QUANTUM_INSTRUCTIONS, TURN_INSTRUCTIONS
 
 #: the longest that a slice should take
@@ -48,6 +49,10 @@ class GridRun:
     resident_ctas: int
     progress: Callable[[int, int], None] | None = None
     output: Callable[[str], None] = print
+    count: bool = False
+    shadows: Shadows | None = None
+    accounts: list[Accounts] = field(init=False, default_factory=list)
+    checks: list[Checks] = field(init=False, default_factory=list)
     counts: np.ndarray[Any, Any] = field(init=False)
     ordered: bool = field(init=False, default=False)
     _stop: threading.Event = field(init=False, default_factory=threading.Event)
@@ -57,17 +62,26 @@ class GridRun:
         total = self.shape.ctas
         workers = min(self.workers, total)
         if workers > 1 and not self.program.communicates:
-            saved = [(a, a.data.copy()) for a in self.space.allocations if not a.constant]
+            changing = [a.data for a in self.space.allocations if not a.constant]
+            changing += [shadow for _, _, shadow in self.shadows.buffers] if self.shadows else []
+            saved = [(data, data.copy()) for data in changing]
             finished = False
             try:
                 finished = self._run_parallel(workers)
             finally:
                 if not finished:
-                    for allocation, data in saved:
-                        allocation.data[...] = data
+                    for data, before in saved:
+                        data[...] = before
             if finished:
                 return
         self._run_ordered()
+
+    def _state(self, map_bytes: int = 0) -> CtaState:
+        return CtaState(self.program, self.shape, self.shared, map_bytes=map_bytes, count=self.count, shadows=self.shadows)
+
+    def _collect(self, states: list[CtaState]) -> None:
+        self.accounts = [state.accounts for state in states if state.accounts is not None]
+        self.checks = [state.checks for state in states if state.checks is not None]
 
     # --- CTAs in the stated order ---------------------------------------------------------------------------------------------
 
@@ -92,7 +106,7 @@ class GridRun:
                         finished += 1
                 # a CTA starts when those before it wait for something, as the hardware fills its SMs
                 while next_cta < total and len(states) < self.resident_ctas:
-                    state = spare.pop() if spare else CtaState(self.program, self.shape, self.shared)
+                    state = spare.pop() if spare else self._state()
                     state.set(m.C_CTA, next_cta)
                     state.set(m.C_CTA_END, next_cta + 1)
                     state.set(m.C_STARTED, 0)
@@ -114,6 +128,7 @@ class GridRun:
         finally:
             for state in states + spare:
                 self.counts += state.counts
+            self._collect(states + spare)
 
     def _turn(self, state: CtaState, services: Services, executed: int) -> tuple[int, int]:
         """Run a CTA for its turn; CTAs that (seem to) have nothing to wait for run to their end."""
@@ -135,9 +150,12 @@ class GridRun:
     def _step(self, state: CtaState, services: Services) -> int:
         """Run a CTA until it is done, out of budget or failed; services are carried out on the way."""
         status = self.machine.run(int(state.context.ctypes.data), self.program.entry_pc)
-        while status in (m.NEEDS_SERVICE, m.QUEUE_FULL):
+        while status in (m.NEEDS_SERVICE, m.QUEUE_FULL, m.LOG_FULL):
             if status == m.QUEUE_FULL:
                 state.grow_queue()
+            elif status == m.LOG_FULL:
+                assert state.checks is not None
+                state.checks.grow()
             else:
                 services.perform(state)
             status = self.machine.run(int(state.context.ctypes.data), self.program.entry_pc)
@@ -184,7 +202,7 @@ class GridRun:
         total = self.shape.ctas
         chunk = max(1, total // (workers * 8))
         lock, position = threading.Lock(), 0
-        states = [CtaState(self.program, self.shape, self.shared, map_bytes=self.space.map_bytes) for _ in range(workers)]
+        states = [self._state(self.space.map_bytes) for _ in range(workers)]
         printed: dict[int, list[str]] = {}
         executed = [0] * workers
         done = [0]
@@ -247,6 +265,7 @@ class GridRun:
         if suspect.is_set() or _conflict(states):
             return False
         self.counts = np.sum([state.counts for state in states], axis=0)
+        self._collect(states)
         for cta in sorted(printed):
             for text in printed[cta]:
                 self.output(text)

@@ -19,13 +19,16 @@ from fasim.gmem import AddressSpace, Allocation
 from fasim.isa import machine as m
 from fasim.isa.operands import P_SPACE
 from fasim.isa.program import ModuleVariable, Program
+from fasim.sm.accounting import shared_accesses, totals
 from fasim.sm.arguments import Arguments
 from fasim.sm.grid import GridRun
+from fasim.sm.hazards import checks_of, hazards
 from fasim.sm.machines import link, machine
 from fasim.sm.result import InstructionCount, LaunchResult
 from fasim.sm.services import HEAP_BYTES, HEAP_NAME
 from fasim.sm.state import LaunchShape, Shared
 from fasim.sm.symbol import Symbol
+from fasim.sm.watch import aligned
 from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
 from fasim.toolchain.cache import cached
 from fasim.toolchain.signature import Declared, signature, variable_dtype
@@ -193,6 +196,8 @@ class Kernel:
         backend: str = "jit",
         workers: int | None = None,
         max_instructions: int | None = None,
+        count: bool = True,
+        check: str = "",
         progress: Callable[[int, int], None] | None = None,
         output: Callable[[str], None] | None = None,
         names: Sequence[str] = (),
@@ -202,12 +207,15 @@ class Kernel:
         grid, block: one to three sizes. opt_in: allow more than 48 KB of shared memory, as kernels that set the attribute do.
         backend: "jit" or "reference". workers: threads (None: one a core). names: names of the arguments, for messages.
         output: gets the text of device printf (None: standard output).
+        count: account for the wavefronts and conflicts of each access to shared memory. check: what to look for, "all" or some of
+        "race,init,sync"; what is found are the result's hazards.
         Raises: LaunchError, MemoryAccessError, DeadlockError, InstructionLimit, KernelAssertion, KernelTrap.
         """
         program, arch = self.program, self.module.arch
         for name, number in (("max_instructions", max_instructions), ("workers", workers)):
             if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
                 raise UsageError(f"{name} is a whole number from 1 on, got {number!r}")
+        wanted = checks_of(check)
         shape = self._shape(_triple(grid, "grid"), _triple(block, "block"), dynamic_smem_bytes, opt_in)
         space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
         arguments = Arguments(program, space, addresses, names, self.signature)
@@ -227,7 +235,7 @@ class Kernel:
         space.allocations.sort(key=lambda a: a.address)
         chosen = machine(backend)
         shared = Shared(
-            code=link(program, chosen),
+            code=link(program, chosen, shadows=bool(wanted)),
             pool=program.pool,
             template=self._template(shape, workspace),
             specials=np.array(program.specials, np.int64).reshape(-1, 2),
@@ -244,12 +252,17 @@ class Kernel:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         resident = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
         run = GridRun(program, shape, shared, space, chosen, workers or available, max_instructions, resident, progress, collect)
+        run.count, run.shadows = count, arguments.shadows(checked=bool(wanted))
         start = time.perf_counter()
         try:
             run.run()
         finally:
             arguments.write_back()
-        return self._result(run, shape, time.perf_counter() - start, "".join(text))
+        result = self._result(run, shape, time.perf_counter() - start, "".join(text))
+        result.shared_accesses = shared_accesses(program, shape, run.accounts)
+        result.totals = totals(result.shared_accesses) if count else {}
+        result.hazards = hazards(program, shape, run.checks, wanted)
+        return result
 
     def _shape(self, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic: int, opt_in: bool) -> LaunchShape:
         program, arch = self.program, self.module.arch
@@ -293,10 +306,8 @@ class Kernel:
         return LaunchShape(grid, block, total, dynamic, arch.sms)
 
     def _template(self, shape: LaunchShape, workspace: int) -> Array:
-        from fasim.sm.state import aligned_bytes
-
         program = self.program
-        template = aligned_bytes(len(program.template))
+        template = aligned(len(program.template))
         template[:] = program.template
         values = {
             **{f"%ntid.{axis}": size for axis, size in zip("xyz", shape.block)},

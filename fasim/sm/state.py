@@ -9,21 +9,15 @@ import numpy as np
 
 from fasim.isa import machine as m
 from fasim.isa.program import Program
+from fasim.sm.watch import Accounts, Checks, Shadows, aligned
+from fasim.smem.accounts import COUNT_WORDS
 from fasim.smem.cp_async import queue_bytes
 from fasim.warp.calls import MAX_DEPTH
-from fasim.warp.memory import SCRATCH_WORDS
 from fasim.warp.schedule import QUANTUM_INSTRUCTIONS
 
 Array = np.ndarray[Any, Any]
 #: copies of one warp that may be pending at first; the queue grows when a kernel issues more
 QUEUE_CAPACITY = 64
-
-
-def aligned_bytes(size: int) -> Array:
-    """Zeroed bytes that start at a multiple of 64, as vector loads need."""
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size]
 
 
 @dataclass(frozen=True)
@@ -87,28 +81,40 @@ class Split:
 class CtaState:
     """Buffers for one running CTA, and the context by which the machine finds them."""
 
-    def __init__(self, program: Program, shape: LaunchShape, shared: Shared, *, map_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        program: Program,
+        shape: LaunchShape,
+        shared: Shared,
+        *,
+        map_bytes: int = 0,
+        count: bool = False,
+        shadows: Shadows | None = None,
+    ) -> None:
         self.program, self.shape, self.shared = program, shape, shared
         warps = shape.warps
         stride = len(program.template)
-        self.registers = aligned_bytes(warps * stride)
-        self.smem = aligned_bytes(shape.smem_bytes)
-        self.local = aligned_bytes(warps * 32 * program.local_bytes)
+        self.registers = aligned(warps * stride)
+        self.smem = aligned(shape.smem_bytes)
+        self.local = aligned(warps * 32 * program.local_bytes)
         self.warps = np.zeros(warps * m.WARP_BYTES // 8, np.int64)
         self.splits = np.zeros(warps * m.SPLITS_PER_WARP * m.SPLIT_BYTES // 8, np.int64)
         self.bars = np.zeros(m.BARRIERS * m.BAR_BYTES // 8, np.int64)
         self.error = np.zeros(m.ERROR_WORDS, np.int64)
-        self.scratch = np.zeros(SCRATCH_WORDS, np.int64)
+        self.scratch = np.zeros(m.SCRATCH_COUNT // 8 + COUNT_WORDS, np.int64)
         # single executions of each instruction, then executions of the run that starts there
         self.run_counts = np.zeros(2 * len(program), np.int64)
         self.reads, self.writes = np.zeros(map_bytes, np.uint8), np.zeros(map_bytes, np.uint8)
         depth = MAX_DEPTH * warps * 32 if program.has_calls else 0
         self.call_depth = np.zeros(warps * 32 if program.has_calls else 0, np.int64)
         self.call_stack = np.zeros(depth, np.int64)
-        self.save = aligned_bytes(depth * program.save_bytes)
+        self.save = aligned(depth * program.save_bytes)
         self.capacity = QUEUE_CAPACITY if program.uses_copies else 0
         self.queue = np.zeros(warps * queue_bytes(self.capacity), np.uint8)
         self.context = np.zeros(m.CONTEXT_WORDS, np.int64)
+        self.accounts = Accounts(program) if count and program.sites else None
+        user_bytes = program.static_smem_bytes + shape.dynamic_smem_bytes
+        self.checks = Checks(program, warps, self.smem, self.local, user_bytes, shadows) if shadows is not None else None
         self._fill(map_bytes)
 
     def _fill(self, map_bytes: int) -> None:
@@ -158,6 +164,8 @@ class CtaState:
             m.C_SMS: shape.sms,
             m.C_INSTRUCTIONS: len(program),
             m.C_QUANTUM: QUANTUM_INSTRUCTIONS,
+            m.C_SITES: self.accounts.words.ctypes.data if self.accounts is not None else 0,
+            m.C_HAZARDS: self.checks.address if self.checks is not None else 0,
         }
         for slot, value in values.items():
             self.set(slot, value)

@@ -6,14 +6,22 @@ from global memory when the copy was issued. Groups are counted per thread, as P
 
 from __future__ import annotations
 
-from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i64, poke_i64
+from fasim.isa.machine import C_HAZARDS, C_SMEM
+from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i64, poke_i64, poke_u32
+from fasim.smem.cells import NOT_YET, PENDING, SITE_SHIFT, TIME_SHIFT, WARP_SHIFT, WRITE, arrive_copy, pc_of_site
+from fasim.smem.hazards import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDEFINED_SMEM, log, note
 
-# header: number of entries, then how many groups each lane has committed
-H_COUNT, H_COMMITTED = 0, 8
-HEADER_BYTES = 8 + 8 * 32
-# entry: lanes still pending, bytes a lane, then per lane: group, destination (host address), 16 bytes of data
-E_MASK, E_SIZE, E_GROUP, E_TARGET, E_DATA = 0, 8, 16, 16 + 8 * 32, 16 + 16 * 32
-ENTRY_BYTES = 16 + 16 * 32 + 16 * 32
+# header: number of entries, then for each lane how many groups it has committed, how often it has waited, and of its last wait
+# the groups that were committed then, how many it let pending, and the pc
+H_COUNT, H_COMMITTED, H_WAITS, H_WAIT_COMMITTED, H_WAIT_PENDING, H_WAIT_PC = 0, *(8 + 8 * 32 * i for i in range(5))
+HEADER_BYTES = 8 + 5 * 8 * 32
+# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), then per lane: group, waits before,
+# destination (host address), 16 bytes of data and which bits of them are undefined
+E_MASK, E_SIZE, E_SITE, E_TIME = 0, 8, 16, 24
+E_GROUP, E_WAITS, E_TARGET, E_DATA, E_UNDEFINED = (32 + 8 * 32 * i for i in (0, 1, 2, 3, 5))
+ENTRY_BYTES = E_UNDEFINED + 16 * 32
+# what is wrong with a copy that is read too early
+NEVER_COMMITTED, COMMITTED_LATE, NO_WAIT, WAIT_TOO_SHORT = range(1, 5)
 
 
 @machine_code
@@ -23,14 +31,16 @@ def queue_bytes(capacity: int) -> int:
 
 
 @machine_code
-def push(queue: int, mask: int, size: int) -> int:
+def push(queue: int, mask: int, size: int, site: int, time: int) -> int:
     """A new entry for the lanes in `mask`, in the group that each of them fills now; returns its address."""
     count = peek_i64(queue + H_COUNT)
     entry = queue + HEADER_BYTES + count * ENTRY_BYTES
     poke_i64(queue + H_COUNT, count + 1)
     poke_i64(entry + E_MASK, mask)
     poke_i64(entry + E_SIZE, size)
-    copy_bytes(entry + E_GROUP, queue + H_COMMITTED, 8 * 32)
+    poke_i64(entry + E_SITE, site)
+    poke_i64(entry + E_TIME, time)
+    copy_bytes(entry + E_GROUP, queue + H_COMMITTED, 2 * 8 * 32)
     return entry
 
 
@@ -45,7 +55,20 @@ def commit(queue: int, mask: int) -> None:
 
 
 @machine_code
-def complete(queue: int, mask: int, pending: int) -> None:
+def note_wait(queue: int, mask: int, pending: int, pc: int) -> None:
+    """Remember a wait, for whoever asks later why a copy was not there."""
+    left = mask
+    while left:
+        lane = 8 * first_bit(left)
+        left &= left - 1
+        poke_i64(queue + H_WAITS + lane, peek_i64(queue + H_WAITS + lane) + 1)
+        poke_i64(queue + H_WAIT_COMMITTED + lane, peek_i64(queue + H_COMMITTED + lane))
+        poke_i64(queue + H_WAIT_PENDING + lane, pending)
+        poke_i64(queue + H_WAIT_PC + lane, pc)
+
+
+@machine_code
+def complete(ctx: int, warp: int, queue: int, mask: int, pending: int) -> None:
     """Carry out, oldest first, the copies of all but the `pending` latest groups of each lane; -1: uncommitted ones too."""
     count, kept = peek_i64(queue + H_COUNT), 0
     for i in range(count):
@@ -64,9 +87,69 @@ def complete(queue: int, mask: int, pending: int) -> None:
                 else:
                     copy_bytes(target, data, size)
                 waiting &= ~(1 << lane)
+                if peek_i64(ctx + C_HAZARDS):
+                    arrive(ctx, warp, entry, lane, target, size)
         poke_i64(entry + E_MASK, waiting)
         if waiting:
             if kept != i:
                 copy_bytes(queue + HEADER_BYTES + kept * ENTRY_BYTES, entry, ENTRY_BYTES)
             kept += 1
     poke_i64(queue + H_COUNT, kept)
+
+
+@machine_code
+def arrive(ctx: int, warp: int, entry: int, lane: int, target: int, size: int) -> None:
+    """For the checks: one lane's copy is carried out."""
+    block, site = peek_i64(ctx + C_HAZARDS), peek_i64(entry + E_SITE)
+    offset, shift = target - peek_i64(ctx + C_SMEM), peek_i64(block + H_SHIFT)
+    tag = NOT_YET << TIME_SHIFT | site << SITE_SHIFT | warp << WARP_SHIFT | WRITE | PENDING
+    for granule in range(offset >> shift, (offset + size) >> shift):
+        arrive_copy(block, granule, tag, 1 << lane)
+    undefined, shadow = entry + E_UNDEFINED + 16 * lane, target + peek_i64(block + H_UNDEFINED_SMEM)
+    copy_bytes(shadow, undefined, size)
+    if peek_i64(undefined) | peek_i64(undefined + 8):
+        for word in range(0, size, 4):
+            poke_u32(target + word + peek_i64(block + H_ORIGIN_SMEM), pc_of_site(block, site) + 1)
+
+
+@machine_code
+def abandon(ctx: int, warp: int, queue: int, mask: int) -> None:
+    """Lanes end: report the copies that they have not waited for."""
+    block = peek_i64(ctx + C_HAZARDS)
+    for i in range(peek_i64(queue + H_COUNT)):
+        entry = queue + HEADER_BYTES + i * ENTRY_BYTES
+        left = peek_i64(entry + E_MASK) & mask
+        while left:
+            lane = first_bit(left)
+            left &= left - 1
+            offset = peek_i64(entry + E_TARGET + 8 * lane) - peek_i64(ctx + C_SMEM)
+            for word in range(offset, offset + peek_i64(entry + E_SIZE), 4):
+                at = log(ctx, block, F_COPY_NOT_WAITED, pc_of_site(block, peek_i64(entry + E_SITE)), 0, word & -4, 0)
+                note(at, warp, 1 << lane, 0, 0, 0, 1)
+
+
+@machine_code
+def find_pending(ctx: int, queue: int, lane: int, offset: int, size: int) -> int:
+    """A lane's copy on its way to some bytes of shared memory: its entry, 0 if there is none."""
+    target = peek_i64(ctx + C_SMEM) + offset
+    for i in range(peek_i64(queue + H_COUNT)):
+        entry = queue + HEADER_BYTES + i * ENTRY_BYTES
+        at = peek_i64(entry + E_TARGET + 8 * lane)
+        if peek_i64(entry + E_MASK) >> lane & 1 and at < target + size and target < at + peek_i64(entry + E_SIZE):
+            return entry
+    return 0
+
+
+@machine_code
+def why_pending(queue: int, entry: int, lane: int) -> int:
+    """Why a lane's copy has not come: a reason, the groups to let pending instead << 8, the pc of the last wait << 16."""
+    group, waits = peek_i64(entry + E_GROUP + 8 * lane), peek_i64(queue + H_WAITS + 8 * lane)
+    committed, then = peek_i64(queue + H_COMMITTED + 8 * lane), peek_i64(queue + H_WAIT_COMMITTED + 8 * lane)
+    pc = peek_i64(queue + H_WAIT_PC + 8 * lane) << 16
+    if group >= committed:
+        return NEVER_COMMITTED | pc
+    if waits == peek_i64(entry + E_WAITS + 8 * lane):
+        return NO_WAIT | min(committed - 1 - group, 255) << 8
+    if group >= then:
+        return COMMITTED_LATE | pc
+    return WAIT_TOO_SHORT | min(then - 1 - group, 255) << 8 | pc

@@ -12,9 +12,11 @@ from fasim.isa.machine import (
     C_CALL_STACK,
     C_CODE,
     C_FUNCTIONS,
+    C_HAZARDS,
     C_LOCAL,
     C_LOCAL_BYTES,
     C_POOL,
+    C_REGS,
     C_SAVE,
     C_SAVE_BYTES,
     CODE_BYTES,
@@ -51,6 +53,7 @@ from fasim.isa.operands import (
     PARTS_FIRST,
 )
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.smem.hazards import H_ORIGIN_LOCAL, H_SHADOW_REGS, H_UNDEFINED_LOCAL
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split
 
@@ -64,11 +67,17 @@ def local_at(ctx: int, warp: int, lane: int) -> int:
 
 
 @machine_code
-def copy_parts(parts: int, source: int, target: int) -> None:
+def copy_parts(ctx: int, parts: int, source: int, target: int) -> None:
     """Carry out a list of what moves between frames."""
+    block = peek_i64(ctx + C_HAZARDS)
     for i in range(peek_i32(parts)):
         part = parts + PARTS_FIRST + PART_STRIDE * i
-        copy_bytes(target + peek_i32(part + PART_TARGET), source + peek_i32(part + PART_SOURCE), peek_i32(part + PART_BYTES))
+        to, at, size = target + peek_i32(part + PART_TARGET), source + peek_i32(part + PART_SOURCE), peek_i32(part + PART_BYTES)
+        copy_bytes(to, at, size)
+        if block:
+            shadow, origins = peek_i64(block + H_UNDEFINED_LOCAL), peek_i64(block + H_ORIGIN_LOCAL)
+            copy_bytes(to + shadow, at + shadow, size)
+            copy_bytes((to & -4) + origins, (at & -4) + origins, (size + 3) & -4)
 
 
 @machine_code
@@ -80,12 +89,17 @@ def end_of_parts(parts: int) -> int:
 @machine_code
 def save_rows(ctx: int, warp: int, registers: int, operands: int, lane: int, depth: int, back: int) -> None:
     """Copy a lane's column of the caller's rows to the save area, or back."""
+    block, shadow = peek_i64(ctx + C_HAZARDS), 0
+    if block and back:  # what comes back counts as defined
+        shadow = peek_i64(block + H_SHADOW_REGS) - peek_i64(ctx + C_REGS)
     area = peek_i64(ctx + C_SAVE) + ((warp * 32 + lane) * MAX_DEPTH + depth) * peek_i64(ctx + C_SAVE_BYTES)
     first, count = peek_i32(operands + K_SAVE32), peek_i32(operands + K_COUNT32)
     for i in range(count):
         at = registers + first + ROW32_BYTES * i + LANE32_BYTES * lane
         if back:
             poke_u32(at, peek_u32(area))
+            if shadow:
+                poke_u32(at + shadow, 0)
         else:
             poke_u32(area, peek_u32(at))
         area += LANE32_BYTES
@@ -94,6 +108,8 @@ def save_rows(ctx: int, warp: int, registers: int, operands: int, lane: int, dep
         at = registers + first + ROW64_BYTES * i + LANE64_BYTES * lane
         if back:
             poke_i64(at, peek_i64(area))
+            if shadow:
+                poke_i64(at + shadow, 0)
         else:
             poke_i64(area, peek_i64(at))
         area += LANE64_BYTES
@@ -102,6 +118,8 @@ def save_rows(ctx: int, warp: int, registers: int, operands: int, lane: int, dep
         at = registers + first + PREDICATE_BYTES * i
         if back:
             poke_u32(at, peek_u32(at) & ~(1 << lane) & 0xFFFFFFFF | (peek_u32(area) & 1) << lane)
+            if shadow:
+                poke_u32(at + shadow, peek_u32(at + shadow) & ~(1 << lane))
         else:
             poke_u32(area, peek_u32(at) >> lane & 1)
         area += LANE_PREDICATE_BYTES
@@ -139,7 +157,7 @@ def call(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int)
             failed = 1
             continue
         base = local_at(ctx, warp, lane) + frame
-        copy_parts(operands + K_ARGUMENTS, base, base + frame_bytes)
+        copy_parts(ctx, operands + K_ARGUMENTS, base, base + frame_bytes)
         save_rows(ctx, warp, registers, operands, lane, depth, 0)
         poke_i64(stack + 8 * ((warp * 32 + lane) * MAX_DEPTH + depth), pc)
         poke_i64(depths + slot, depth + 1)
@@ -166,6 +184,6 @@ def ret(ctx: int, warp: int, registers: int, mask: int) -> int:
         poke_u32(registers + frame_row + 4 * lane, frame)
         save_rows(ctx, warp, registers, operands, lane, depth, 1)
         base = local_at(ctx, warp, lane) + frame
-        copy_parts(end_of_parts(operands + K_ARGUMENTS), base + frame_bytes, base)
+        copy_parts(ctx, end_of_parts(operands + K_ARGUMENTS), base + frame_bytes, base)
         add_split(ctx, warp, pc + 1, 1 << lane, READY, 0)
     return 0

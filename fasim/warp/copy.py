@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, E_SRC_SIZE
+from fasim.isa.machine import C_HAZARDS, C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, C_SITES, C_WARP, E_SRC_SIZE, GLOBAL, SCRATCH_SHADOWS
 from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
-from fasim.smem.cp_async import E_DATA, E_TARGET, H_COUNT, commit, complete, push, queue_bytes
+from fasim.smem.accounts import account
+from fasim.smem.cells import PENDING, WRITE
+from fasim.smem.cp_async import E_DATA, E_TARGET, E_UNDEFINED, H_COUNT, commit, complete, note_wait, push, queue_bytes
+from fasim.smem.hazards import F_READ_UNDEFINED, H_BUFFERS, H_NOW, log, note
 from fasim.warp.memory import (
     NOWHERE,
     SCRATCH_SPACE,
@@ -17,6 +20,8 @@ from fasim.warp.memory import (
     resolve,
     resolve_lane,
 )
+from fasim.warp.observe import note_access
+from fasim.warp.taint_memory import buffer_shadow, word_of
 
 
 @machine_code
@@ -46,7 +51,7 @@ def read_all(ctx: int, registers: int, operands: int, mask: int, size: int, data
 
 
 @machine_code
-def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
+def cp_async(ctx: int, warp: int, pc: int, site: int, registers: int, operands: int, mask: int) -> int:
     """Returns 0, 1 with the error recorded, or 2 if the queue is full and nothing was done."""
     queue = queue_at(ctx, warp)
     if peek_i64(queue + H_COUNT) >= peek_i64(ctx + C_QUEUE_CAPACITY):
@@ -54,15 +59,71 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
     if resolve(ctx, registers, operands, mask, 2):
         return 1
     size, scratch = peek_i32(operands + P_BYTES), peek_i64(ctx + C_SCRATCH)
-    size_row, ignore = peek_i32(operands + Q_SOURCE_SIZE), peek_i32(operands + Q_IGNORE)
-    ignored = 0
-    if ignore >= 0:
-        ignored = peek_u32(registers + (ignore & -2))
-        if ignore & 1:
-            ignored ^= 0xFFFFFFFF
-    entry = push(queue, mask, size)
+    block = peek_i64(ctx + C_HAZARDS)
+    entry = push(queue, mask, size, site, peek_i64(block + H_NOW) if block else 0)
     copy_bytes(entry + E_TARGET, scratch, 8 * 32)
-    if size_row < 0 and ignore < 0 and read_all(ctx, registers, operands, mask, size, entry + E_DATA):
+    if issue(ctx, registers, operands, mask, entry):
+        poke_i64(queue + H_COUNT, peek_i64(queue + H_COUNT) - 1)
+        return 1
+    observe_copy(ctx, pc, site, registers, operands, mask, entry)
+    return 0
+
+
+@machine_code
+def observe_copy(ctx: int, pc: int, site: int, registers: int, operands: int, mask: int, entry: int) -> None:
+    """Count a copy, and look for the races that it begins: it may write at any time until it is waited for."""
+    scratch, size = peek_i64(ctx + C_SCRATCH), peek_i32(operands + P_BYTES)
+    copy_bytes(scratch, entry + E_TARGET, 8 * 32)
+    if peek_i64(ctx + C_SITES):
+        sources = scratch + SCRATCH_SHADOWS
+        lane_addresses(registers, operands + Q_SOURCE, sources)
+        account(ctx, site, mask, sources)
+    block = peek_i64(ctx + C_HAZARDS)
+    if block:
+        fill_bytes(entry + E_UNDEFINED, 0, 16 * 32)
+        if peek_i64(peek_i64(block + H_BUFFERS)):
+            copy_undefined(ctx, block, pc, registers, operands, mask, entry)
+        note_access(ctx, block, site, mask, size, WRITE | PENDING)
+
+
+@machine_code
+def copy_undefined(ctx: int, block: int, pc: int, registers: int, operands: int, mask: int, entry: int) -> None:
+    """Take the shadows of what the lanes copy along."""
+    size, size_row = peek_i32(operands + P_BYTES), peek_i32(operands + Q_SOURCE_SIZE)
+    space = peek_i32(operands + Q_SOURCE + P_SPACE)
+    left = mask & ~ignored_lanes(registers, operands)
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        count = peek_u32(registers + size_row + 4 * lane) if size_row >= 0 else size
+        if count == 0:
+            continue
+        host = resolve_lane(ctx, space, lane_address(registers, operands + Q_SOURCE, lane), lane, 1, 1, 0)
+        shadow = buffer_shadow(block, host)
+        if shadow:
+            undefined = entry + E_UNDEFINED + 16 * lane
+            copy_bytes(undefined, shadow, count)
+            if peek_i64(undefined) | peek_i64(undefined + 8):
+                at = log(ctx, block, F_READ_UNDEFINED, pc, 0, word_of(ctx, block, space, host, lane), GLOBAL)
+                note(at, peek_i64(ctx + C_WARP), 1 << lane, 0, 0, 0, 1)
+
+
+@machine_code
+def ignored_lanes(registers: int, operands: int) -> int:
+    """The lanes whose ignore-src predicate is set."""
+    ignore = peek_i32(operands + Q_IGNORE)
+    if ignore < 0:
+        return 0
+    word = peek_u32(registers + (ignore & -2))
+    return word ^ 0xFFFFFFFF if ignore & 1 else word
+
+
+@machine_code
+def issue(ctx: int, registers: int, operands: int, mask: int, entry: int) -> int:
+    """Read what the lanes copy; returns 0, or 1 with the error recorded."""
+    size, scratch = peek_i32(operands + P_BYTES), peek_i64(ctx + C_SCRATCH)
+    size_row, ignored = peek_i32(operands + Q_SOURCE_SIZE), ignored_lanes(registers, operands)
+    if size_row < 0 and peek_i32(operands + Q_IGNORE) < 0 and read_all(ctx, registers, operands, mask, size, entry + E_DATA):
         return 0
     space = peek_i32(operands + Q_SOURCE + P_SPACE)
     failed, left = 0, mask
@@ -100,8 +161,6 @@ def cp_async(ctx: int, warp: int, registers: int, operands: int, mask: int) -> i
             failed = 1
             continue
         copy_bytes(data, first, count)
-    if failed:
-        poke_i64(queue + H_COUNT, peek_i64(queue + H_COUNT) - 1)
     return failed
 
 
@@ -112,6 +171,9 @@ def cp_commit(ctx: int, warp: int, mask: int) -> None:
 
 
 @machine_code
-def cp_wait(ctx: int, warp: int, mask: int, pending: int) -> None:
+def cp_wait(ctx: int, warp: int, pc: int, mask: int, pending: int) -> None:
     """cp.async.wait_group N; N = -1 is wait_all."""
-    complete(queue_at(ctx, warp), mask, pending)
+    queue = queue_at(ctx, warp)
+    complete(ctx, warp, queue, mask, pending)
+    if peek_i64(ctx + C_HAZARDS):
+        note_wait(queue, mask, pending, pc)

@@ -23,15 +23,16 @@ FULL_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class HandlerKey:
-    """What one handler is made from: a row's name and its immediates."""
+    """What one handler is made from: a row's name and its immediates. shadow: the one for undefined bits (see fasim.warp.shadow)."""
 
     name: str
     immediates: tuple[int, ...] = ()
+    shadow: bool = False
 
     @property
     def symbol(self) -> str:
         """The name of the compiled function."""
-        return "h." + self.name + "".join(f"#{i:x}" for i in self.immediates)
+        return ("s." if self.shadow else "h.") + self.name + "".join(f"#{i:x}" for i in self.immediates)
 
 
 def apply(row: Row, immediates: tuple[int, ...], load: Callable[[Arg, int], Lanes], active: Lanes) -> list[Lanes]:
@@ -69,6 +70,31 @@ def row_bytes(type_: str) -> int:
     return ROW_BYTES[bank_of(width(type_))]
 
 
+def read_row(registers: Any, offset: int, type_: str) -> Any:
+    """The 32 values of a register row; of a predicate as it is, whatever bit 0 of the offset says."""
+    if type_ == "pred":
+        word = int(registers[offset & ~1 : (offset & ~1) + 4].view(np.uint32)[0])
+        return (word >> np.arange(32)) & 1 == 1
+    raw = registers[offset : offset + row_bytes(type_)].view(np.uint64 if width(type_) == 64 else np.uint32)
+    if width(type_) < 32:
+        raw = raw.astype(f"u{width(type_) // 8}")
+    return raw.copy().view(DTYPES[type_])
+
+
+def write_row(registers: Any, offset: int, type_: str, values: Any, mask: int) -> None:
+    """Change a register row in the lanes of the mask; what is narrower than the register is extended by zeros."""
+    if type_ == "pred":
+        old = registers[offset : offset + 4].view(np.uint32)
+        new = sum(1 << i for i in range(32) if values[i])
+        old[0] = (int(old[0]) & ~mask | new & mask) & FULL_MASK
+        return
+    size = width(type_)
+    lanes = (mask >> np.arange(32)) & 1 == 1
+    raw = np.ascontiguousarray(values).view(f"u{size // 8}").astype(np.uint64 if size == 64 else np.uint32)
+    target = registers[offset : offset + row_bytes(type_)].view(raw.dtype)
+    target[lanes] = raw[lanes]
+
+
 def reference_handler(row: Row, immediates: tuple[int, ...]) -> Callable[[Any, Any, int], None]:
     """The handler on numpy: `f(registers: uint8[...], operands: int32[...], mask: int)`."""
     dest_args = [arg for arg in row.dests for _ in range(max(arg.count, 1))]
@@ -78,25 +104,10 @@ def reference_handler(row: Row, immediates: tuple[int, ...]) -> Callable[[Any, A
 
         def load(arg: Arg, number: int) -> Lanes:
             offset = int(operands[number])
-            if arg.type_ == "pred":
-                word = int(registers[offset & ~1 : (offset & ~1) + 4].view(np.uint32)[0]) ^ (FULL_MASK if offset & 1 else 0)
-                return Lanes(BACKEND, (word >> np.arange(32)) & 1 == 1, "pred")
-            raw = registers[offset : offset + row_bytes(arg.type_)].view(np.uint64 if width(arg.type_) == 64 else np.uint32)
-            if width(arg.type_) < 32:
-                raw = raw.astype(f"u{width(arg.type_) // 8}")
-            return Lanes(BACKEND, raw.copy().view(DTYPES[arg.type_]), arg.type_)
+            raw = read_row(registers, offset, arg.type_)
+            return Lanes(BACKEND, ~raw if arg.type_ == "pred" and offset & 1 else raw, arg.type_)
 
-        lanes = active.raw
         for number, (arg, value) in enumerate(zip(dest_args, apply(row, immediates, load, active))):
-            offset = int(operands[number])
-            if arg.type_ == "pred":
-                old = registers[offset : offset + 4].view(np.uint32)
-                new = sum(1 << i for i in range(32) if value.raw[i])
-                old[0] = (int(old[0]) & ~mask | new & mask) & FULL_MASK
-                continue
-            size = width(arg.type_)
-            raw = np.ascontiguousarray(value.raw).view(f"u{size // 8}").astype(np.uint64 if size == 64 else np.uint32)
-            target = registers[offset : offset + row_bytes(arg.type_)].view(raw.dtype)
-            target[lanes] = raw[lanes]
+            write_row(registers, int(operands[number]), arg.type_, value.raw, mask)
 
     return handler

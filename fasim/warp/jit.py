@@ -35,49 +35,72 @@ def handler_ir(row: Row, key: HandlerKey) -> str:
     backend = LlvmBackend(module, builder)
     active = builder.bitcast(mask, vector("pred"))
 
-    def offset(number: int) -> Any:
-        return builder.load(builder.gep(operands, [I32(number)], source_etype=I32), typ=I32)
-
-    def address(at: Any) -> Any:
-        return builder.gep(registers, [at], source_etype=ir.IntType(8))
-
     def load(arg: Arg, number: int) -> Lanes:
-        at = offset(number)
-        if arg.type_ == "pred":
-            word = builder.load(address(builder.and_(at, I32(-2))), typ=I32, align=4)
-            word = builder.xor(word, builder.neg(builder.and_(at, I32(1))))
-            return Lanes(backend, builder.bitcast(word, vector("pred")), "pred")
-        stored = vector("u64" if width(arg.type_) == 64 else "u32")
-        raw = builder.load(address(at), typ=stored, align=64)
-        if width(arg.type_) < 32:
-            raw = builder.trunc(raw, vector(arg.type_))
-        elif arg.type_[0] == "f":
-            raw = builder.bitcast(raw, vector(arg.type_))
-        return Lanes(backend, raw, arg.type_)
+        return Lanes(backend, read_row(builder, registers, operand_offset(builder, operands, number), arg.type_, negate=True), arg.type_)
 
     dest_args = [arg for arg in row.dests for _ in range(max(arg.count, 1))]
     results = apply(row, key.immediates, load, Lanes(backend, active, "pred"))
     for number, (arg, value) in enumerate(zip(dest_args, results, strict=True)):
-        at = address(offset(number))
-        if arg.type_ == "pred":
-            old = builder.load(at, typ=I32, align=4)
-            new = builder.bitcast(value.raw, I32)
-            builder.store(builder.xor(old, builder.and_(builder.xor(old, new), mask)), at, align=4)
-            continue
-        stored = vector("u64" if width(arg.type_) == 64 else "u32")
-        raw = value.raw
-        if width(arg.type_) < 32:
-            raw = builder.zext(raw, stored)
-        elif raw.type != stored:
-            raw = builder.bitcast(raw, stored)
-        old = builder.load(at, typ=stored, align=64)
-        builder.store(builder.select(active, raw, old), at, align=64)
+        write_row(builder, registers, operand_offset(builder, operands, number), arg.type_, value.raw, mask, active)
+    return finished(module, builder, key.symbol)
+
+
+def operand_offset(builder: ir.IRBuilder, operands: Any, number: int) -> Any:
+    """The offset of a register row, from the operands of the instruction."""
+    return builder.load(builder.gep(operands, [I32(number)], source_etype=I32), typ=I32)
+
+
+def read_row(builder: ir.IRBuilder, registers: Any, at: Any, type_: str, negate: bool = False) -> Any:
+    """The 32 values of the register row at an offset. negate: whether bit 0 of a predicate's offset means "not"."""
+
+    def address(at: Any) -> Any:
+        return builder.gep(registers, [at], source_etype=ir.IntType(8))
+
+    if type_ == "pred":
+        word = builder.load(address(builder.and_(at, I32(-2))), typ=I32, align=4)
+        if negate:
+            word = builder.xor(word, builder.neg(builder.and_(at, I32(1))))
+        return builder.bitcast(word, vector("pred"))
+    stored = vector("u64" if width(type_) == 64 else "u32")
+    raw = builder.load(address(at), typ=stored, align=64)
+    if width(type_) < 32:
+        return builder.trunc(raw, vector(type_))
+    return builder.bitcast(raw, vector(type_)) if type_[0] == "f" else raw
+
+
+def write_row(builder: ir.IRBuilder, registers: Any, at: Any, type_: str, raw: Any, mask: Any, active: Any) -> None:
+    """Change the register row at an offset in the lanes of the mask; what is narrower than the register is extended by zeros."""
+    at = builder.gep(registers, [at], source_etype=ir.IntType(8))
+    if type_ == "pred":
+        old = builder.load(at, typ=I32, align=4)
+        new = builder.bitcast(raw, I32)
+        builder.store(builder.xor(old, builder.and_(builder.xor(old, new), mask)), at, align=4)
+        return
+    stored = vector("u64" if width(type_) == 64 else "u32")
+    if width(type_) < 32:
+        raw = builder.zext(raw, stored)
+    elif raw.type != stored:
+        raw = builder.bitcast(raw, stored)
+    old = builder.load(at, typ=stored, align=64)
+    builder.store(builder.select(active, raw, old), at, align=64)
+
+
+def finished(module: ir.Module, builder: ir.IRBuilder, symbol: str) -> str:
+    """The module's text, its handler closed and with the attributes of all handlers."""
     builder.ret_void()
-    head = f'define void @"{key.symbol}"'
+    head = f'define void @"{symbol}"'
     text = str(module)
     start = text.index(head)
     brace = text.index("\n{", start)
     return text[:brace] + " " + _ATTRIBUTES + text[brace:]
+
+
+def _ir(row: Row, key: HandlerKey) -> str:
+    if not key.shadow:
+        return handler_ir(row, key)
+    from fasim.warp.shadow import shadow_ir
+
+    return shadow_ir(row, key)
 
 
 @functools.cache
@@ -105,7 +128,17 @@ def compile_ir(text: str, keep: str = "") -> bytes:
 
 
 #: sources that decide what a handler's code is, and those that are compiled by numba
-_HANDLER_SOURCES = ("numerics", "isa/machine.py", "isa/table.py", "isa/instructions", "warp/handlers.py", "warp/jit.py")
+_HANDLER_SOURCES = (
+    "numerics",
+    "isa/machine.py",
+    "isa/table.py",
+    "isa/instructions",
+    "warp/handlers.py",
+    "warp/jit.py",
+    "warp/shadow.py",
+    "warp/shadow_rules.py",
+    "warp/shadow_values.py",
+)
 _MACHINE_SOURCES = ("numerics/native.py", "numerics/native_numba.py", "isa/machine.py", "isa/operands.py", "smem", "warp", "sm/cta.py")
 
 
@@ -171,7 +204,7 @@ class Engine:
                 from fasim.isa.rows import ROWS  # a quarter of a second: only who compiles pays
 
                 # most changes of our sources leave most handlers as they were: those are found again by their IR
-                text = handler_ir(ROWS[key.name], key)
+                text = _ir(ROWS[key.name], key)
 
                 def build() -> bytes:
                     nonlocal compiled

@@ -63,7 +63,6 @@ from fasim.numerics.native import (
 
 # scratch: where each lane's data is, then what the last resolution found
 SCRATCH_SPACE = 8 * 32
-SCRATCH_WORDS = 40
 #: no host address is that far from the address in the kernel
 NOWHERE = 1 << 62
 

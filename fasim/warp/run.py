@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fasim.isa.machine import (
+    ALL_LANES,
     AT_AUX,
     AT_GUARD,
     AT_HANDLER,
@@ -10,7 +11,6 @@ from fasim.isa.machine import (
     AT_MEMBER,
     AT_OPERANDS,
     AT_RUN,
-    ATOM,
     BAR,
     BAR_ARRIVE,
     BLOCKED,
@@ -21,8 +21,10 @@ from fasim.isa.machine import (
     C_CODE,
     C_COUNTS,
     C_ERROR,
+    C_HAZARDS,
     C_INSTRUCTIONS,
     C_QUANTUM,
+    C_QUEUE_CAPACITY,
     C_SLICE_LEFT,
     C_TIME,
     C_WARP,
@@ -41,9 +43,11 @@ from fasim.isa.machine import (
     ERR_WARP,
     EXIT,
     FAILED,
+    FENCE,
     LANES,
     LDMATRIX,
     LOAD,
+    LOG_FULL,
     NEEDS_SERVICE,
     OUT_OF_BUDGET,
     QUEUE_FULL,
@@ -54,23 +58,26 @@ from fasim.isa.machine import (
     SERVICE,
     SERVICE_FLAG,
     STMATRIX,
-    STORE,
     TRAP,
     W_FAIR,
     W_LIVE,
     W_PATIENCE,
     W_SPLITS,
+    W_STRAY,
+    W_STRAY_PC,
+    W_TAINTED,
     W_TURN,
     WARP_SYNC,
     YIELD,
     YIELDED,
 )
-from fasim.isa.operands import BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
+from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
-from fasim.warp.atomics import atom
+from fasim.smem.clocks import fence
+from fasim.smem.cp_async import abandon
+from fasim.warp.access import access_memory
 from fasim.warp.calls import call, ret
-from fasim.warp.copy import cp_async, cp_commit, cp_wait
-from fasim.warp.matrix import ldmatrix, stmatrix
+from fasim.warp.copy import cp_commit, cp_wait, queue_at
 from fasim.warp.memory import note_error
 from fasim.warp.schedule import FAIR_INSTRUCTIONS
 from fasim.warp.splits import (
@@ -87,8 +94,9 @@ from fasim.warp.splits import (
     wake,
     warp_at,
 )
+from fasim.warp.stray import all_arrived, await_lanes, stray_step
 from fasim.warp.sync import arrive, sync_lanes
-from fasim.warp.transfer import load, store
+from fasim.warp.taint import settle, taint_collective, taint_step
 
 
 @machine_code
@@ -128,12 +136,26 @@ def run_lanes(rec: int, count: int, registers: int, mask: int) -> None:
 
 
 @machine_code
+def named_lanes(rec: int, registers: int, lanes: int) -> int:
+    """All lanes that the member masks of some lanes name."""
+    row, named = peek_i32(rec + AT_MEMBER), 0
+    if row < 0:
+        return ALL_LANES
+    while lanes:
+        named |= peek_u32(registers + row + 4 * first_bit(lanes))
+        lanes &= lanes - 1
+    return named
+
+
+@machine_code
 def run_warp(ctx: int, warp: int) -> int:
-    """Run one warp; returns DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, QUEUE_FULL or YIELDED."""
+    """Run one warp; returns DONE, BLOCKED, OUT_OF_BUDGET, FAILED, NEEDS_SERVICE, QUEUE_FULL, LOG_FULL or YIELDED."""
     record = warp_at(ctx, warp)
     registers = registers_at(ctx, warp)
     code, counts, count = peek_i64(ctx + C_CODE), peek_i64(ctx + C_COUNTS), peek_i64(ctx + C_INSTRUCTIONS)
     poke_i64(ctx + C_WARP, warp)
+    hazards = peek_i64(ctx + C_HAZARDS)
+    settle(ctx, warp)
     budget = peek_i64(ctx + C_BUDGET)
     slice_left = peek_i64(ctx + C_SLICE_LEFT)
     if slice_left <= 0:
@@ -159,6 +181,7 @@ def run_warp(ctx: int, warp: int) -> int:
             patience = kept if 0 < kept < FAIR_INSTRUCTIONS else FAIR_INSTRUCTIONS
         poke_i64(record + W_PATIENCE, 0)
         poke_i64(record + W_FAIR, 0)
+        careful = hazards != 0 and (peek_i64(record + W_TAINTED) | peek_i64(record + W_STRAY)) != 0
         # --- run them ---
         while True:
             if pc >= stop:
@@ -180,7 +203,7 @@ def run_warp(ctx: int, warp: int) -> int:
             rec = code + pc * CODE_BYTES
             kind = peek_i32(rec + AT_KIND)
             run = peek_i32(rec + AT_RUN)
-            if 1 < run <= budget:
+            if 1 < run <= budget and not careful:
                 run_lanes(rec, run, registers, mask)
                 poke_i64(counts + 8 * (count + pc), peek_i64(counts + 8 * (count + pc)) + 1)
                 budget -= run
@@ -198,6 +221,11 @@ def run_warp(ctx: int, warp: int) -> int:
                 execute = mask & (word ^ 0xFFFFFFFF if guard & 1 else word)
             operands = peek_i64(rec + AT_OPERANDS)
             poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) + 1)
+            if careful:
+                if peek_i64(record + W_TAINTED):
+                    taint_step(ctx, warp, pc, rec, kind, registers, mask, execute)
+                if peek_i64(record + W_STRAY) & mask:
+                    stray_step(ctx, warp, pc, kind, mask, execute)
             if kind == LANES:
                 if execute:
                     call_handler(peek_i64(rec + AT_HANDLER), registers, operands, execute)
@@ -223,36 +251,33 @@ def run_warp(ctx: int, warp: int) -> int:
             if execute == 0 and kind != EXIT:
                 pc += 1
                 continue
-            if kind == LOAD or kind == STORE or kind == ATOM or kind == LDMATRIX or kind == STMATRIX or kind == CP_ASYNC:
+            if LOAD <= kind <= CP_ASYNC:
                 if (kind == LDMATRIX or kind == STMATRIX) and mask != peek_i64(record + W_LIVE):
                     # .aligned: all lanes take part, so wait for the rest of the warp
                     poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
                     gather(ctx, warp, pc, -1, mask)
                     break
-                if kind == LOAD:
-                    failed = load(ctx, registers, operands, execute)
-                elif kind == STORE:
-                    failed = store(ctx, registers, operands, execute)
-                elif kind == ATOM:
-                    failed = atom(ctx, registers, operands, execute, peek_i64(rec + AT_HANDLER))
-                elif kind == LDMATRIX:
-                    failed = ldmatrix(ctx, registers, operands, execute)
-                elif kind == STMATRIX:
-                    failed = stmatrix(ctx, registers, operands, execute)
-                else:
-                    failed = cp_async(ctx, warp, registers, operands, execute)
-                    if failed == 2:
+                status = access_memory(ctx, warp, pc, kind, rec, registers, execute)
+                if status != DONE:
+                    if status == FAILED:
+                        failure(ctx, warp, pc, mask)
+                    else:  # nothing was done yet
                         poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
                         add_split(ctx, warp, pc, mask, READY, 0)
-                        status = QUEUE_FULL
-                        break
-                if failed:
-                    status = failure(ctx, warp, pc, mask)
                     break
+                careful = hazards != 0 and (peek_i64(record + W_TAINTED) | peek_i64(record + W_STRAY)) != 0
                 pc += 1
                 continue
             if kind == COLLECTIVE:
                 ready = gather(ctx, warp, pc, peek_i32(rec + AT_MEMBER), execute)
+                if hazards:
+                    if execute & ~ready:
+                        await_lanes(ctx, warp, pc, execute, named_lanes(rec, registers, execute & ~ready), mask & ~execute, pc + 1)
+                    elif peek_i64(record + W_STRAY_PC) == pc:
+                        all_arrived(ctx, warp)
+                    if ready:
+                        taint_collective(ctx, warp, pc, rec, registers, ready)
+                    careful = (peek_i64(record + W_TAINTED) | peek_i64(record + W_STRAY)) != 0
                 mask &= ~(execute & ~ready)
                 if ready:
                     call_handler(peek_i64(rec + AT_HANDLER), registers, operands, ready)
@@ -267,9 +292,15 @@ def run_warp(ctx: int, warp: int) -> int:
                 cp_commit(ctx, warp, execute)
                 pc += 1
             elif kind == CP_WAIT:
-                cp_wait(ctx, warp, execute, peek_i32(rec + AT_AUX))
+                cp_wait(ctx, warp, pc, execute, peek_i32(rec + AT_AUX))
+                pc += 1
+            elif kind == FENCE:
+                if hazards:
+                    fence(hazards, warp, execute)
                 pc += 1
             elif kind == EXIT:
+                if hazards and peek_i64(ctx + C_QUEUE_CAPACITY):
+                    abandon(ctx, warp, queue_at(ctx, warp), execute)
                 poke_i64(record + W_LIVE, peek_i64(record + W_LIVE) & ~execute)
                 mask &= ~execute
                 pc += 1
@@ -282,6 +313,8 @@ def run_warp(ctx: int, warp: int) -> int:
                 if peek_i32(operands + BAR_OP) == BAR_ARRIVE:  # does not wait
                     pc += 1
                     continue
+                if hazards and peek_i32(operands + BAR_ALIGNED):
+                    await_lanes(ctx, warp, pc, execute, ALL_LANES, mask & ~execute, pc + 1)
                 if mask & ~execute:
                     add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
                 break
@@ -344,6 +377,6 @@ def run_warp(ctx: int, warp: int) -> int:
                 poke_i64(record + W_FAIR, 1 - fair)
     poke_i64(ctx + C_CLOCK, peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget)
     poke_i64(ctx + C_BUDGET, budget)
-    if status == OUT_OF_BUDGET or status == NEEDS_SERVICE or status == QUEUE_FULL:
+    if status == OUT_OF_BUDGET or status == NEEDS_SERVICE or status == QUEUE_FULL or status == LOG_FULL:
         poke_i64(ctx + C_SLICE_LEFT, max(slice_left, 1))
     return status

@@ -13,6 +13,7 @@ from fasim.isa.machine import (
     ALL_LANES,
     AT_BARRIER,
     AT_COLLECTIVE,
+    C_HAZARDS,
     C_REG_STRIDE,
     C_REGS,
     C_SPLITS,
@@ -35,6 +36,7 @@ from fasim.isa.machine import (
     WARP_BYTES,
 )
 from fasim.numerics.native import first_bit, machine_code, peek_i64, peek_u32, poke_i64
+from fasim.smem.clocks import sync_warp
 
 #: no split waits in front
 NEVER = 1 << 40
@@ -155,6 +157,9 @@ def wake(ctx: int, warp: int) -> None:
             poke_i64(at + S_STATE, READY)
             if detail & SYNC_FLAG == 0:
                 poke_i64(at + S_DETAIL, 0)
+            elif peek_i64(ctx + C_HAZARDS):
+                lanes = arrived | detail & ALL_LANES & ~live
+                sync_warp(peek_i64(ctx + C_HAZARDS), warp, lanes, live & ~arrived == 0)
     for i in range(count):
         at = split_at(ctx, warp, i)
         if peek_i64(at + S_STATE) == READY and peek_i64(at + S_DETAIL) & SYNC_FLAG:

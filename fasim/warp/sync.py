@@ -19,6 +19,7 @@ from fasim.isa.machine import (
     BARRIERS,
     C_BARS,
     C_CODE,
+    C_HAZARDS,
     C_POOL,
     C_ROUND,
     C_THREADS,
@@ -36,10 +37,14 @@ from fasim.isa.machine import (
     W_LIVE,
     W_SPLITS,
 )
-from fasim.isa.operands import BAR_COUNT, BAR_DEST, BAR_NUMBER, BAR_OP, BAR_PC, BAR_PREDICATE, Y_MEMBERS
+from fasim.isa.operands import BAR_ALIGNED, BAR_COUNT, BAR_DEST, BAR_NUMBER, BAR_OP, BAR_PC, BAR_PREDICATE, Y_MEMBERS
 from fasim.numerics.native import fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
+from fasim.smem.cells import clear_chains
+from fasim.smem.clocks import clear_barrier, leave_partial_barrier, reach_barrier, whole_cta
+from fasim.smem.hazards import F_DIVERGENT_BARRIER, log, note
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split, registers_at, remove_split, same_value, split_at, warp_at
+from fasim.warp.stray import all_arrived
 
 
 @machine_code
@@ -95,6 +100,9 @@ def arrive(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int
             poke_i64(bar + B_OR, 1)
         if mask & ~word:
             poke_i64(bar + B_AND, 0)
+    block = peek_i64(ctx + C_HAZARDS)
+    if block and count:
+        reach_barrier(block, number, warp, mask)
     arrived = popcount(mask)
     if operation != BAR_ARRIVE:
         add_split(ctx, warp, peek_i32(operands + BAR_PC), mask, AT_BARRIER, number)
@@ -177,8 +185,52 @@ def open_barrier(ctx: int, number: int) -> int:
             return 0
     if arrived < expected:
         return 0
+    if peek_i64(ctx + C_HAZARDS):
+        order_threads(ctx, number)
     for warp in range(warps):
         write_reduction(ctx, warp, number)
         leave_barrier(ctx, warp, number)
     fill_bytes(bar, 0, BAR_BYTES)
     return 1
+
+
+@machine_code
+def order_threads(ctx: int, number: int) -> None:
+    """For the checks: a barrier opens. What its threads did before comes before what they do now; lanes of a warp should come together."""
+    block, warps, whole = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP_COUNT), True
+    counted = peek_i64(barrier_at(ctx, number) + B_EXPECTED) != 0
+    for warp in range(warps):
+        if waiting_lanes(ctx, warp, number) != peek_i64(warp_at(ctx, warp) + W_LIVE):
+            whole = False
+    for warp in range(warps):
+        lanes = waiting_lanes(ctx, warp, number)
+        if lanes:
+            all_arrived(ctx, warp)
+            find_divergence(ctx, warp, number)
+            if not whole:
+                leave_partial_barrier(block, number, warp, lanes)
+    if counted:
+        clear_barrier(block, number)
+    if whole:
+        whole_cta(block)
+        clear_chains(block)
+
+
+@machine_code
+def find_divergence(ctx: int, warp: int, number: int) -> None:
+    """Report lanes of one warp that wait at the same barrier at different places of the code."""
+    first = -1
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if peek_i64(at + S_STATE) != AT_BARRIER or peek_i64(at + S_DETAIL) != number:
+            continue
+        pc = peek_i64(at + S_PC)
+        code = peek_i64(ctx + C_CODE) + pc * CODE_BYTES
+        if not peek_i32(peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL) + BAR_ALIGNED):
+            continue
+        if first < 0:
+            first = i
+        else:
+            other = split_at(ctx, warp, first)
+            finding = log(ctx, peek_i64(ctx + C_HAZARDS), F_DIVERGENT_BARRIER, peek_i64(other + S_PC), pc, 0, 0)
+            note(finding, warp, peek_i64(other + S_MASK), warp, peek_i64(at + S_MASK), 0, popcount(peek_i64(at + S_MASK)))

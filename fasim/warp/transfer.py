@@ -1,12 +1,9 @@
-"""Loads and stores of one warp: between memory and register rows, all lanes at once where widths allow."""
+"""Between memory and register rows: all lanes at once where widths allow."""
 
 from __future__ import annotations
 
-from fasim.isa.machine import C_SCRATCH
-from fasim.isa.operands import P_BYTES, P_REGISTERS, P_SIGN, P_VECTOR, R_BYTES, R_ROW, R_STRIDE
 from fasim.numerics.native import (
     first_bit,
-    lanes_add,
     lanes_gather_i64,
     lanes_gather_u8,
     lanes_gather_u16,
@@ -18,13 +15,11 @@ from fasim.numerics.native import (
     lanes_or,
     lanes_scatter_i64,
     lanes_scatter_u32,
-    lanes_step,
     lanes_store_i64,
     lanes_store_u8,
     lanes_store_u16,
     lanes_store_u32,
     machine_code,
-    peek_i32,
     peek_i64,
     peek_u8,
     peek_u16,
@@ -35,31 +30,9 @@ from fasim.numerics.native import (
     poke_u32,
     popcount,
 )
-from fasim.warp.memory import resolve
 
 #: gathering costs as much as this many lanes one by one
 FEW_LANES = 8
-
-
-@machine_code
-def load(ctx: int, registers: int, operands: int, mask: int) -> int:
-    """ld, in all widths and vectors; returns 0, or 1 with the error recorded."""
-    if resolve(ctx, registers, operands, mask, 1):
-        return 1
-    hosts = peek_i64(ctx + C_SCRATCH)
-    size, count, sign = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR), peek_i32(operands + P_SIGN)
-    step = lanes_step(hosts, mask, size)
-    for element in range(count):
-        register = operands + P_REGISTERS + R_STRIDE * element
-        row, wide = peek_i32(register + R_ROW), peek_i32(register + R_BYTES)
-        if row >= 0:
-            if (wide == 8) == (size == 8) and (sign == 0 or size >= 4):
-                load_row(registers + row, hosts, mask, size, step)
-            else:
-                load_by_lane(registers + row, hosts, mask, size, sign, wide)
-        if element + 1 < count:
-            lanes_add(hosts, hosts, size)
-    return 0
 
 
 @machine_code
@@ -115,26 +88,6 @@ def load_by_lane(row: int, hosts: int, mask: int, size: int, sign: int, wide: in
             poke_u32(row + 4 * lane, value & 0xFFFFFFFF)
         else:
             poke_u32(row + 4 * lane, value & 0xFFFF)
-
-
-@machine_code
-def store(ctx: int, registers: int, operands: int, mask: int) -> int:
-    """st, in all widths and vectors; the highest lane wins a shared address. Returns 0, or 1 with the error recorded."""
-    if resolve(ctx, registers, operands, mask, 2):
-        return 1
-    hosts = peek_i64(ctx + C_SCRATCH)
-    size, count = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
-    step = lanes_step(hosts, mask, size)
-    for element in range(count):
-        register = operands + P_REGISTERS + R_STRIDE * element
-        row, wide = registers + peek_i32(register + R_ROW), peek_i32(register + R_BYTES)
-        if (wide == 8) == (size == 8):
-            store_row(row, hosts, mask, size, step)
-        else:
-            store_by_lane(row, hosts, mask, size, wide)
-        if element + 1 < count:
-            lanes_add(hosts, hosts, size)
-    return 0
 
 
 @machine_code

@@ -8,6 +8,7 @@ from fasim.numerics.lanes import Lanes
 
 CONTROL = "control-flow-instructions-"
 SYNC = "parallel-synchronization-and-communication-instructions-"
+BAR = SYNC + "bar"
 
 
 def _machine() -> None:
@@ -32,16 +33,34 @@ op(
 
 _BARRIERS = [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ""), ("barrier.cta", ".aligned")]
 for _name, _aligned in _BARRIERS:
-    op(f"{_name}.sync{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=BAR_SYNC)(_machine)
-    op(f"{_name}.arrive{_aligned}", "a:b32, b:b32", kind="bar", doc=SYNC + "bar", operation=BAR_ARRIVE)(_machine)
-    op(f"{_name}.red.popc{_aligned}.u32", "d:u32 = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_POPC)(_machine)
-    op(f"{_name}.red.and{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_AND)(_machine)
-    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=SYNC + "bar", operation=BAR_RED_OR)(_machine)
+    _all = _name.split(".")[0] == "bar" or bool(_aligned)
+    op(f"{_name}.sync{_aligned}", "a:b32, b:b32", kind="bar", doc=BAR, operation=BAR_SYNC, aligned=_all)(_machine)
+    op(f"{_name}.arrive{_aligned}", "a:b32, b:b32", kind="bar", doc=BAR, operation=BAR_ARRIVE, aligned=_all)(_machine)
+    op(
+        f"{_name}.red.popc{_aligned}.u32",
+        "d:u32 = a:b32, b:b32, c:pred",
+        kind="bar",
+        doc=SYNC + "bar",
+        operation=BAR_RED_POPC,
+        aligned=_all,
+    )(_machine)
+    op(
+        f"{_name}.red.and{_aligned}.pred",
+        "d:pred = a:b32, b:b32, c:pred",
+        kind="bar",
+        doc=SYNC + "bar",
+        operation=BAR_RED_AND,
+        aligned=_all,
+    )(_machine)
+    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=BAR, operation=BAR_RED_OR, aligned=_all)(
+        _machine
+    )
 op("bar.warp.sync", "mask:b32", kind="warp_sync", doc=SYNC + "bar-warp-sync", min_arch=30)(_machine)
 
 _SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 _FENCES = [f"fence{sem}{scope}" for sem in ("", ".sc", ".acq_rel", ".acquire", ".release") for scope in _SCOPES]
-op(["membar.cta", "membar.gl", "membar.sys", *_FENCES, "fence.proxy.alias"], "", kind="nop", doc=SYNC + "membar-fence")(_machine)
+op(["membar.cta", "membar.gl", "membar.sys", *_FENCES], "", kind="fence", doc=SYNC + "membar-fence")(_machine)
+op("fence.proxy.alias", "", kind="nop", doc=SYNC + "membar-fence")(_machine)
 
 
 @op(

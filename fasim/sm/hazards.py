@@ -1,0 +1,351 @@
+"""From the log of a launch to its hazards: alike records become one, with words counted and advice given."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import UsageError
+from fasim.isa import machine as m
+from fasim.isa.program import Program, SourceInstruction
+from fasim.sm.findings import describe_lanes, lanes_of, source_at
+from fasim.sm.result import Hazard
+from fasim.sm.state import LaunchShape
+from fasim.sm.watch import Checks, all_records
+from fasim.smem import cp_async as q
+from fasim.smem import hazards as h
+from fasim.warp.taint import COLLECTIVE_SPACE
+
+CHECKS = ("race", "init", "sync")
+RACES = {h.F_RAW: "RAW", h.F_WAR: "WAR", h.F_WAW: "WAW"}
+MEANING = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
+UNINIT = {m.SHARED: "uninit_shared", m.LOCAL: "uninit_local", COLLECTIVE_SPACE: "uninit_lane"}
+
+
+def checks_of(text: str) -> frozenset[str]:
+    """The checks that `check=` asks for: "" none, "all", or some of race, init, sync.
+
+    Raises: UsageError.
+    """
+    names = frozenset(part.strip() for part in text.split(",")) if text else frozenset()
+    if names == {"all"}:
+        return frozenset(CHECKS)
+    if not names <= set(CHECKS):
+        raise UsageError(f'check={text!r}: it is "all", or some of {", ".join(CHECKS)} with commas between')
+    return names
+
+
+@dataclass
+class _Record:
+    """One record of the log."""
+
+    kind: int
+    first: int
+    second: int
+    word: int
+    count: int
+    cta: int
+    first_warp: int
+    first_lanes: int
+    second_warp: int
+    second_lanes: int
+    detail: int
+    more: int
+
+
+@dataclass
+class _Group:
+    """Records about the same pair of source lines."""
+
+    records: list[_Record] = field(default_factory=list)
+
+    def first(self) -> _Record:
+        """The occurrence to show: the first CTA's, lowest word."""
+        return min(self.records, key=lambda r: (r.cta, r.word, r.first, r.second))
+
+    def words(self) -> set[int]:
+        """Distinct words."""
+        return {r.word for r in self.records}
+
+
+def hazards(program: Program, shape: LaunchShape, checks: Sequence[Checks], wanted: frozenset[str]) -> list[Hazard]:
+    """What the checks found, errors first, then in the order of the source."""
+    records = _merged(all_records(checks))
+    maker = _Maker(program, shape)
+    races = maker.races([r for r in records if r.kind in RACES])
+    found = races if "race" in wanted else []
+    if "race" in wanted:
+        found = found + maker.copies([r for r in records if r.kind == h.F_COPY_NOT_WAITED], races)
+    if "init" in wanted:
+        found = found + maker.undefined(records, races)
+    if "sync" in wanted:
+        found = found + maker.synchronisation(records)
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda x: (order[x.severity], x.first.file, x.first_line, x.second_line or 0, x.kind))
+
+
+def _merged(rows: Any) -> list[_Record]:
+    """Records of all workers: the same finding once, as in the first CTA that has it, with all counts."""
+    found: dict[tuple[int, ...], _Record] = {}
+    columns = [getattr(h, f"L_{each.name.upper()}") // 8 for each in fields(_Record)]
+    for row in np.asarray(rows)[:, columns].tolist() if len(rows) else []:
+        record = _Record(*row)
+        key = (record.kind, record.first, record.second, record.word, record.detail)
+        known = found.get(key)
+        if known is None:
+            found[key] = record
+        else:
+            total = known.count + record.count
+            found[key] = replace(min(known, record, key=lambda r: r.cta), count=total)
+    return list(found.values())
+
+
+class _Maker:
+    """Makes hazards of one launch."""
+
+    def __init__(self, program: Program, shape: LaunchShape) -> None:
+        self.program, self.shape = program, shape
+
+    def source(self, pc: int) -> SourceInstruction:
+        """The instruction that a person sees."""
+        return source_at(self.program, pc)
+
+    def place(self, pc: int) -> tuple[str, int]:
+        """What records are grouped by: the source line, or the line of the PTX where there is none."""
+        source = self.source(pc)
+        return (source.file, source.line) if source.line else ("", -source.ptx_line)
+
+    def at(self, pc: int) -> str:
+        """file:line, for texts."""
+        source = self.source(pc)
+        return f"{Path(source.file).name}:{source.line}" if source.line else f"PTX line {source.ptx_line}"
+
+    def who(self, record: _Record) -> dict[str, Any]:
+        """The fields of a hazard that describe one occurrence."""
+        return {
+            "ctaid": self.shape.ctaid(record.cta),
+            "byte_offset": record.word,
+            "first_warp": record.first_warp,
+            "first_lanes": lanes_of(record.first_lanes),
+            "second_warp": record.second_warp,
+            "second_lanes": lanes_of(record.second_lanes),
+        }
+
+    # --- races ---------------------------------------------------------------------------------------------------------------
+
+    def races(self, records: list[_Record]) -> list[Hazard]:
+        """One hazard for each pair of source lines, whichever came first."""
+        pairs: dict[frozenset[tuple[str, int]], _Group] = defaultdict(_Group)
+        for record in records:
+            pairs[frozenset((self.place(record.first), self.place(record.second)))].records.append(record)
+        return [self._race(group) for group in pairs.values()]
+
+    def _race(self, group: _Group) -> Hazard:
+        harmful = [r for r in group.records if not r.detail & h.R_BENIGN]
+        records = harmful or group.records
+        scopes = ["async" if r.detail & h.R_ASYNC else "intra-warp" if r.detail & h.R_SAME_WARP else "inter-warp" for r in records]
+        scope = next(s for s in ("async", "inter-warp", "intra-warp") if s in scopes)
+        # the order that most records agree on
+        votes: dict[tuple[int, Any, Any], set[int]] = defaultdict(set)
+        for r in records:
+            votes[r.kind, self.place(r.first), self.place(r.second)].add(r.word)
+        kind, first, second = max(votes, key=lambda v: (len(votes[v]), -v[0], v[1:]))
+        agreeing = [r for r, s in zip(records, scopes) if (r.kind, self.place(r.first), self.place(r.second)) == (kind, first, second)]
+        in_scope = [r for r, s in zip(records, scopes) if s == scope]
+        shown = _Group([r for r in agreeing if r in in_scope] or agreeing).first()
+        words = sorted({r.word for r in records})
+        severity = "note" if not harmful else "warning" if scope == "intra-warp" else "error"
+        name = RACES[kind]
+        return Hazard(
+            kind=name,
+            space="shared",
+            scope=scope,
+            severity=severity,
+            first=self.source(shown.first),
+            second=self.source(shown.second),
+            words=len(words),
+            lanes=sum(r.count for r in records),
+            text=self._race_text(name, scope, shown, len(words), benign=not harmful),
+            word_offsets=tuple(words),
+            **self.who(shown),
+        )
+
+    def _race_text(self, kind: str, scope: str, record: _Record, words: int, *, benign: bool) -> str:
+        first, second = self.at(record.first), self.at(record.second)
+        count = f"{words} word{'s' if words != 1 else ''}"
+        lead = f"{kind} ({MEANING[kind]}) on {count} of shared memory: "
+        if record.first == record.second and scope != "async":
+            own = "lanes of one instruction store different values" if scope == "intra-warp" else "warps store"
+            return f"{lead}at {first} {own} to the same address, and any of them may win; use an atomic, or let one thread store"
+        if benign:
+            return f"{lead}{first} and {second} are not ordered, but what is written is what was there: harmless"
+        if scope == "async":
+            return lead + self._async_text(record, first, second)
+        if scope == "intra-warp":
+            return (
+                f"{lead}lanes of one warp access it at {first} and at {second} with nothing between that orders them; "
+                "put __syncwarp() between the two (lanes of a warp need not run in step)"
+            )
+        again = ", in the next round of the loop" if record.first > record.second else ""
+        return (
+            f"{lead}one warp accesses it at {first}, another one at {second}{again}, with no barrier between; "
+            "put __syncthreads() between the two"
+        )
+
+    def _async_text(self, record: _Record, first: str, second: str) -> str:
+        reason, groups, wait = record.more & 0xFF, record.more >> 8 & 0xFF, record.more >> 16
+        waited = self.at(wait)
+        lead = f"{second} accesses what cp.async at {first} has not brought yet: "
+        if reason == q.NEVER_COMMITTED:
+            return f"{lead}the copy was never committed, so no wait_group waits for it; put cp.async.commit_group behind it"
+        if reason == q.COMMITTED_LATE:
+            return (
+                f"{lead}its group was committed only after the wait at {waited}, which therefore did not wait for it; "
+                "commit before you wait"
+            )
+        if reason == q.WAIT_TOO_SHORT:
+            return (
+                f"{lead}the wait at {waited} lets this group pending; at most {groups} may be (cp.async.wait_group {groups}), "
+                "or commit an empty group where there is nothing left to copy"
+            )
+        return f"{lead}nothing waits for it; put cp.async.wait_group {groups} and a barrier between the two"
+
+    def copies(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
+        """Copies that were on their way when their thread ended; not again those whose words were reported as a race."""
+        found = []
+        groups: dict[tuple[str, int], _Group] = defaultdict(_Group)
+        for record in records:
+            groups[self.place(record.first)].records.append(record)
+        raced = _raced_words(races)
+        for place, group in groups.items():
+            left = _Group([r for r in group.records if r.word not in raced.get(place, set())])
+            if left.records:
+                shown, words = left.first(), sorted(left.words())
+                found.append(
+                    Hazard(
+                        kind="copy_not_waited",
+                        space="shared",
+                        scope="async",
+                        severity="warning",
+                        first=self.source(shown.first),
+                        second=None,
+                        words=len(words),
+                        lanes=sum(r.count for r in left.records),
+                        text=f"copies of cp.async at {self.at(shown.first)} are still on their way when their threads end; "
+                        "wait for them (cp.async.wait_all), or do not start them",
+                        word_offsets=tuple(words),
+                        **self.who(shown),
+                    )
+                )
+        return found
+
+    # --- undefined values ----------------------------------------------------------------------------------------------------
+
+    def undefined(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
+        """Reads of what was never written, if the value decided something."""
+        sinks: dict[tuple[str, int], list[_Record]] = defaultdict(list)
+        for r in records:
+            if r.kind == h.F_DECIDED:
+                sinks[self.place(r.first)].append(r)
+        reads: dict[tuple[str, tuple[str, int]], _Group] = defaultdict(_Group)
+        for r in records:
+            if r.kind == h.F_READ_UNDEFINED and self.place(r.first) in sinks:
+                reads[UNINIT.get(r.detail, "uninit_global"), self.place(r.first)].records.append(r)
+        raced, found = _raced_words(races), []
+        for (kind, place), group in reads.items():
+            if kind == "uninit_shared":
+                group = _Group([r for r in group.records if r.word not in raced.get(place, set())])
+            if group.records:
+                found.append(self._undefined(kind, group, sorted(sinks[place], key=lambda r: (r.cta, r.second, r.detail))))
+        return found
+
+    def _undefined(self, kind: str, group: _Group, sinks: list[_Record]) -> Hazard:
+        shown, words = group.first(), sorted(group.words())
+        space = kind.split("_")[1]
+        decided = h.DECIDED[sinks[0].detail]
+        lanes = sum(r.count for r in group.records)
+        places = list(dict.fromkeys(f"{h.DECIDED[r.detail]} at {self.at(r.second)}" for r in sinks))
+        many = f", and {len(places) - 1} more" if len(places) > 1 else ""
+        if space == "lane":
+            source = self.source(shown.first)
+            what = f"a value that `{source.mnemonic}` at {self.at(shown.first)} took from a lane that does not execute it"
+            advice = "name all lanes that are read in the mask, and let them execute the shuffle"
+            words = []
+        else:
+            count = f"{len(words)} word{'s' if len(words) != 1 else ''}"
+            what = f"{count} of {space} memory that nobody has written, read at {self.at(shown.first)}"
+            advice = {
+                "shared": "write it before it is read, or zero-fill the rest of a tile",
+                "local": "initialise the variable on every path",
+                "global": "initialise the buffer before the launch, or write it in the kernel",
+            }[space]
+        return Hazard(
+            kind=kind,
+            space=space,
+            scope=decided,
+            severity="error",
+            first=self.source(shown.first),
+            second=self.source(sinks[0].second),
+            words=len(words),
+            lanes=lanes,
+            text=f"uninitialised: {what}, decides the {places[0]}{many} ({lanes} lane{'s' if lanes != 1 else ''}); {advice}",
+            word_offsets=tuple(words),
+            **self.who(shown),
+        )
+
+    # --- barriers and collectives --------------------------------------------------------------------------------------------
+
+    def synchronisation(self, records: list[_Record]) -> list[Hazard]:
+        """Lanes that do not come together where they have to."""
+        groups: dict[tuple[int, Any, Any], _Group] = defaultdict(_Group)
+        for r in records:
+            if r.kind in (h.F_DIVERGENT_BARRIER, h.F_ABSENT_LANES):
+                groups[r.kind, self.place(r.first), self.place(r.second) if r.second else None].records.append(r)
+        return [self._unsynchronised(kind, group) for (kind, _, _), group in groups.items()]
+
+    def _unsynchronised(self, kind: int, group: _Group) -> Hazard:
+        shown = group.first()
+        here, there = (describe_lanes(lanes_of(mask)) for mask in (shown.first_lanes, shown.second_lanes))
+        first, source = self.at(shown.first), self.source(shown.first)
+        if kind == h.F_ABSENT_LANES:
+            text = (
+                f"lanes {here} of warp {shown.first_warp} wait in `{source.mnemonic}` at {first} for lanes {there}, which the mask names "
+                "but which go on without it; name only lanes that come, or let all execute it"
+            )
+        elif shown.second:
+            text = (
+                f"lanes {here} of warp {shown.first_warp} wait at the barrier at {first} while lanes {there} of the same warp wait at "
+                f"{self.at(shown.second)}; all lanes of a warp have to reach the same __syncthreads()"
+            )
+        else:
+            text = (
+                f"lanes {here} of warp {shown.first_warp} reach the barrier at {first}, lanes {there} go round it; "
+                "take __syncthreads() out of the condition"
+            )
+        return Hazard(
+            kind="absent_lanes" if kind == h.F_ABSENT_LANES else "divergent_barrier",
+            space="",
+            scope="",
+            severity="error",
+            first=source,
+            second=self.source(shown.second) if shown.second else None,
+            words=0,
+            lanes=sum(r.count for r in group.records),
+            text=text,
+            **self.who(shown),
+        )
+
+
+def _raced_words(races: Sequence[Hazard]) -> dict[tuple[str, int], set[int]]:
+    """Words by the source lines of the races on them."""
+    found: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for race in races:
+        for source in (race.first, race.second):
+            if source is not None:
+                found[(source.file, source.line) if source.line else ("", -source.ptx_line)].update(race.word_offsets)
+    return found

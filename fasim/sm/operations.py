@@ -1,0 +1,42 @@
+"""What each access to shared memory is called as a machine operation: LDS.64, STS.128, LDSM.x4.T, ATOMS.add, ..."""
+
+from __future__ import annotations
+
+from fasim.isa import machine as m
+from fasim.isa.operands import M_COUNT, M_TRANSPOSED, P_BYTES, P_SPACE, P_VECTOR
+from fasim.isa.program import Program
+from fasim.smem.wavefronts import OPERATIONS
+
+#: PTX opcodes by what the machine does, for accesses that the compiler of PTX split from one instruction
+KIND_NAMES = {m.LOAD: "ld", m.STORE: "st", m.LDMATRIX: "ldmatrix", m.STMATRIX: "stmatrix", m.CP_ASYNC: "cp.async", m.ATOM: "atom"}
+
+
+def operation_of(program: Program, pc: int) -> str:
+    """The operation of an access, "" if it cannot be to shared memory."""
+    kind = int(program.code[pc, m.AT_KIND // 4])
+    if program.operand(pc, P_SPACE) not in (m.SHARED, m.GENERIC):
+        return ""
+    size = program.operand(pc, P_BYTES) * program.operand(pc, P_VECTOR)
+    source = program.source[pc]
+    modifiers = source.mnemonic.split(".") if source else []
+    name = ""
+    if kind in (m.LOAD, m.STORE):
+        name = f"LDS.{'U' if size < 4 else ''}{8 * size}" if kind == m.LOAD else f"STS.{8 * size}"
+    elif kind in (m.LDMATRIX, m.STMATRIX):
+        transposed = ".T" if program.operand(pc, M_TRANSPOSED) else ""
+        name = f"{'LDSM' if kind == m.LDMATRIX else 'STSM'}.x{program.operand(pc, M_COUNT)}{transposed}"
+    elif kind == m.CP_ASYNC:
+        name = f"LDGSTS.{'cg' if 'cg' in modifiers else 'ca'}{size}"
+    else:
+        family = "RED.shared" if modifiers[:1] == ["red"] else "ATOMS"
+        named = [each for each in modifiers if f"{family}.{each}" in OPERATIONS]
+        name = f"{family}.{named[0] if named else 'add'}{'.64' if size == 8 else ''}"
+    return name if name in OPERATIONS else ""
+
+
+def kind_of(program: Program, pc: int) -> str:
+    """The PTX opcode of an access."""
+    source = program.source[pc]
+    if source is not None and source.mnemonic.split(".")[0] in ("ld", "st", "atom", "red", "ldmatrix", "stmatrix"):
+        return source.mnemonic.split(".")[0]
+    return KIND_NAMES[int(program.code[pc, m.AT_KIND // 4])]

@@ -1,0 +1,86 @@
+"""The account of each shared access: wavefronts and conflicts of all its executions, and the worst of them.
+
+Counting an execution anew is rarely needed: the lanes of one instruction mostly keep their distances from each other, and then the
+counts are the same.
+"""
+
+from __future__ import annotations
+
+from fasim.isa.machine import C_CTA, C_SCRATCH, C_SITES, C_SMEM, C_WARP, SCRATCH_COUNT
+from fasim.numerics.native import (
+    copy_bytes,
+    first_bit,
+    lanes_add,
+    lanes_match,
+    machine_code,
+    peek_i64,
+    poke_i64,
+)
+from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
+
+# an account: int64 words; the results of the last execution and of all, the worst execution, then four times 32 addresses
+(
+    S_CODE,
+    S_EXECUTIONS,
+    S_TOTALS,
+    _,
+    _,
+    _,
+    S_LAST,
+    _,
+    _,
+    _,
+    S_LAST_MASK,
+    S_WORST,
+    S_WORST_CTA,
+    S_WORST_WARP,
+    S_WORST_MASK,
+) = (8 * i for i in range(15))
+S_LAST_OFFSETS, S_LAST_SOURCES, S_WORST_OFFSETS, S_WORST_SOURCES = (8 * (16 + 32 * i) for i in range(4))
+SITE_BYTES = 8 * (16 + 32 * 4)
+#: words in scratch: offsets, results, working words
+COUNT_WORDS = 32 + 4 + WAVEFRONT_SCRATCH_WORDS
+
+
+@machine_code
+def account(ctx: int, site: int, mask: int, sources: int) -> None:
+    """Count one execution; the host addresses of the lanes in `mask`, all in shared memory, stand in scratch.
+
+    sources: address of 32 global addresses that cp.async reads from, 0 for other accesses.
+    """
+    at = peek_i64(ctx + C_SITES) + SITE_BYTES * site
+    hosts, smem = peek_i64(ctx + C_SCRATCH), peek_i64(ctx + C_SMEM)
+    first = first_bit(mask)
+    poke_i64(at + S_EXECUTIONS, peek_i64(at + S_EXECUTIONS) + 1)
+    known = False
+    if mask == peek_i64(at + S_LAST_MASK):
+        # counts stay the same if all lanes move by whole words, for bulk copies by whole lines
+        shift = peek_i64(hosts + 8 * first) - smem - peek_i64(at + S_LAST_OFFSETS + 8 * first)
+        if sources:
+            source_shift = peek_i64(sources + 8 * first) - peek_i64(at + S_LAST_SOURCES + 8 * first)
+            known = (
+                (shift | source_shift) & 127 == 0
+                and lanes_match(hosts, at + S_LAST_OFFSETS, mask, shift + smem)
+                and lanes_match(sources, at + S_LAST_SOURCES, mask, source_shift)
+            )
+        else:
+            known = shift & 3 == 0 and lanes_match(hosts, at + S_LAST_OFFSETS, mask, shift + smem)
+    if not known:
+        scratch = hosts + SCRATCH_COUNT
+        lanes_add(scratch, hosts, -smem)
+        copy_bytes(at + S_LAST_OFFSETS, scratch, 256)
+        if sources:
+            copy_bytes(at + S_LAST_SOURCES, sources, 256)
+        poke_i64(at + S_LAST_MASK, mask)
+        results = scratch + 8 * 32
+        wavefronts_of(peek_i64(at + S_CODE), scratch, sources, mask, results + 8 * 4, results)
+        copy_bytes(at + S_LAST, results, 8 * 4)
+        worse = max(peek_i64(results + 8), peek_i64(results + 16) - peek_i64(results + 24)) + 1
+        if worse > peek_i64(at + S_WORST):
+            poke_i64(at + S_WORST, worse)
+            poke_i64(at + S_WORST_CTA, peek_i64(ctx + C_CTA))
+            poke_i64(at + S_WORST_WARP, peek_i64(ctx + C_WARP))
+            poke_i64(at + S_WORST_MASK, mask)
+            copy_bytes(at + S_WORST_OFFSETS, at + S_LAST_OFFSETS, 512)
+    for i in range(0, 32, 8):
+        poke_i64(at + S_TOTALS + i, peek_i64(at + S_TOTALS + i) + peek_i64(at + S_LAST + i))
