@@ -12,7 +12,7 @@ KIND_NAMES = {m.LOAD: "ld", m.STORE: "st", m.LDMATRIX: "ldmatrix", m.STMATRIX: "
 
 
 def operation_of(program: Program, pc: int) -> str:
-    """The operation of an access, "" if it cannot be to shared memory."""
+    """The operation of an access, "" if it cannot be to shared memory, or if machine code does it in a loop (float and some atomics)."""
     kind = int(program.code[pc, m.AT_KIND // 4])
     if program.operand(pc, P_SPACE) not in (m.SHARED, m.GENERIC):
         return ""
@@ -21,7 +21,8 @@ def operation_of(program: Program, pc: int) -> str:
     modifiers = source.mnemonic.split(".") if source else []
     name = ""
     if kind in (m.LOAD, m.STORE):
-        name = f"LDS.{'U' if size < 4 else ''}{8 * size}" if kind == m.LOAD else f"STS.{8 * size}"
+        shared = "S" if program.operand(pc, P_SPACE) == m.SHARED else ""  # LDS, or LD of a generic address
+        name = f"LD{shared}.{'U' if size < 4 else ''}{8 * size}" if kind == m.LOAD else f"ST{shared}.{8 * size}"
     elif kind in (m.LDMATRIX, m.STMATRIX):
         transposed = ".T" if program.operand(pc, M_TRANSPOSED) else ""
         name = f"{'LDSM' if kind == m.LDMATRIX else 'STSM'}.x{program.operand(pc, M_COUNT)}{transposed}"
@@ -29,8 +30,11 @@ def operation_of(program: Program, pc: int) -> str:
         name = f"LDGSTS.{'cg' if 'cg' in modifiers else 'ca'}{size}"
     else:
         family = "RED.shared" if modifiers[:1] == ["red"] else "ATOMS"
-        named = [each for each in modifiers if f"{family}.{each}" in OPERATIONS]
-        name = f"{family}.{named[0] if named else 'add'}{'.64' if size == 8 else ''}"
+        name = next((f"{family}.{each}" for each in modifiers if f"{family}.{each}" in OPERATIONS), "")
+        if modifiers[-1].startswith(("f", "bf")) or size == 2:
+            name = ""
+        elif size == 8:
+            name += ".64"
     return name if name in OPERATIONS else ""
 
 
