@@ -24,6 +24,7 @@ from bench import micro, processes
 from bench.attention import Problem
 from bench.figures import Figure, cores, place, repeat
 from bench.peers.install import PEERS, measure
+from bench.watching import PROBLEMS, Watched
 
 FULL_SIZE = ("--n", "8192", "--batch", "4", "--heads", "8")
 GPGPU_SIM = Figure("GPGPU-Sim, functional, naive, N=256 one head", "s", (), "published: 1.9 s; not measured")
@@ -66,6 +67,14 @@ def machine() -> Iterator[Figure]:
     for each in micro.MMA:
         micro.seconds_each(each, 1)
         yield repeat(each.name, "us", lambda each=each: micro.seconds_each(each, 200) * 1e6, 9, "through the machine")  # type: ignore[misc]
+
+
+def watching() -> Iterator[Figure]:
+    """What counting and checking cost."""
+    for name in PROBLEMS:
+        watched = Watched(name)
+        yield repeat(f"{name}, counted", "x plain", lambda: watched.ratio("counted"), 7)  # noqa: B023
+        yield repeat(f"{name}, check=all", "x plain", lambda: watched.ratio("checked"), 5)  # noqa: B023
 
 
 def memory() -> Iterator[Figure]:
@@ -128,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
             figures.append(figure)
             add_row(table, figure)
 
-    for each in (flagship, *([full_size] if options.full else []), machine, starts, memory):
+    for each in (flagship, *([full_size] if options.full else []), machine, watching, starts, memory):
         section(each)
     if not options.no_peers:
         with tempfile.TemporaryDirectory() as temporary:

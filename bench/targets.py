@@ -19,7 +19,10 @@ class Target:
         return value >= self.limit if self.at_least else value <= self.limit
 
 
+_WATCHING = "part 2: counting and checking"
 _SPEED = "part 1, point 4 (2 cores, warm)"
+#: kernels with shared memory whose counting and checking is measured
+WATCHED = ("fa_v21", "gemm_mma", "gemm_tiled", "transpose", "histogram", "fa_v20")
 #: by the name of the figure
 TARGETS = {
     "v2.1 N=256 one head, machine": Target(0.01, "s", _SPEED),
@@ -30,5 +33,7 @@ TARGETS = {
     "v2.1 B=4 H=8 N=8192, peak memory": Target(2.0, "GB", "part 1, point 5"),
     "f32 and integer arithmetic, a core": Target(100.0, "M warp instr/s", _SPEED, at_least=True),
     "mma.m16n8k16 f16->f32": Target(0.7, "us", _SPEED),
+    **{f"{name}, counted": Target(1.5, "x plain", _WATCHING) for name in WATCHED},
+    **{f"{name}, check=all": Target(5.0, "x plain", _WATCHING) for name in WATCHED},
     "first start, empty cache": Target(60.0, "s", _SPEED),
 }

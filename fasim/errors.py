@@ -1,23 +1,24 @@
 """The exceptions of fasim.
 
-    FasimError                        everything raised on purpose
-    ├── UsageError                    wrong arguments, shapes, types, names                          exit code 2
-    │   └── LaunchError               a launch that the driver would refuse                          exit code 2
-    ├── ToolMissing                   no GPU, no compiler, no package                                exit code 4
-    ├── CompileError                  the compiler's own message                                     exit code 5
-    │   └── PtxError                  PTX that ptxas would refuse, with line and column              exit code 5
-    ├── NotModelled                   valid, but outside of what fasim models                        exit code 3
-    │   └── UnsupportedInstruction    an instruction without a row, or too new for the target        exit code 3
-    └── ExecutionError                a finding while the kernel ran                                 exit code 1
-        ├── MemoryAccessError         out of bounds, misaligned, wrong space
-        ├── DeadlockError             lanes, warps or CTAs that wait for ever
-        ├── InstructionLimit          --max-instructions reached
-        ├── KernelAssertion           device assert failed
-        └── KernelTrap                trap or brkpt was executed
+FasimError                        everything raised on purpose
+├── UsageError                    wrong arguments, shapes, types, names                          exit code 2
+│   └── LaunchError               a launch that the driver would refuse                          exit code 2
+├── ToolMissing                   no GPU, no compiler, no package                                exit code 4
+├── CompileError                  the compiler's own message                                     exit code 5
+│   └── PtxError                  PTX that ptxas would refuse, with line and column              exit code 5
+├── NotModelled                   valid, but outside of what fasim models                        exit code 3
+│   └── UnsupportedInstruction    an instruction without a row, or too new for the target        exit code 3
+└── ExecutionError                a finding while the kernel ran                                 exit code 1
+    ├── MemoryAccessError         out of bounds, misaligned, wrong space
+    ├── DeadlockError             lanes, warps or CTAs that wait for ever
+    ├── InstructionLimit          --max-instructions reached
+    ├── KernelAssertion           device assert failed
+    └── KernelTrap                trap or brkpt was executed
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +82,10 @@ class Where:
 
 
 class ExecutionError(FasimError):
-    """A finding that ends the kernel; `where` says where, `details` holds the same facts as data."""
+    """A finding that ends the kernel; `where` says where, `details` holds the same facts as data.
+
+    hazards: what a checked launch had found until then.
+    """
 
     exit_code = 1
 
@@ -89,6 +93,7 @@ class ExecutionError(FasimError):
         super().__init__(message)
         self.where = where or Where()
         self.details = details
+        self.hazards: Sequence[Any] = ()
 
 
 class MemoryAccessError(ExecutionError):

@@ -169,6 +169,7 @@ def _report(
         ordered=result.ordered,
         warp_instructions=result.warp_instructions,
         shared_instructions=result.shared_instructions,
+        shared_totals=result.totals,
         instruction_mix={name: count for name, count in result.by_mnemonic().items() if count},
         counts=counts,
         outputs=outputs,

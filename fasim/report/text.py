@@ -31,7 +31,7 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
     seconds = report.seconds
     rows += [
         ("instructions", f"{report.warp_instructions:,} warp instructions"),
-        ("shared memory", f"{report.shared_instructions:,} accesses (warp instructions)"),
+        ("shared memory", _shared(report)),
         (
             "time",
             f"machine {_seconds(seconds.machine)} ({workers}{order}), compile {_seconds(seconds.compile)}, load {_seconds(seconds.load)}, "
@@ -48,6 +48,14 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
     if counts:
         lines += ["", *_mix(report)]
     return "\n".join(lines)
+
+
+def _shared(report: RunReport) -> str:
+    wavefronts, conflicts = (
+        sum(count for name, count in report.shared_totals.items() if part in name)
+        for part in ("data_pipe_lsu_wavefronts_mem_shared", "data_bank_conflicts_pipe_lsu_mem_shared")
+    )
+    return f"{report.shared_instructions:,} accesses, {wavefronts:,} wavefronts, {conflicts:,} bank conflicts (see fasim banks)"
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:

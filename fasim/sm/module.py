@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fasim.arch import Architecture, architecture
-from fasim.errors import LaunchError, UsageError
+from fasim.errors import ExecutionError, LaunchError, UsageError
 from fasim.gmem import AddressSpace, Allocation
 from fasim.isa import machine as m
 from fasim.isa.operands import P_SPACE
@@ -256,10 +256,15 @@ class Kernel:
         start = time.perf_counter()
         try:
             run.run()
+        except ExecutionError as error:
+            error.hazards = hazards(program, shape, run.checks, wanted)
+            raise
         finally:
             arguments.write_back()
         result = self._result(run, shape, time.perf_counter() - start, "".join(text))
         result.shared_accesses = shared_accesses(program, shape, run.accounts)
+        if count:
+            result.shared_instructions = sum(access.executions for access in result.shared_accesses)
         result.totals = totals(result.shared_accesses) if count else {}
         result.hazards = hazards(program, shape, run.checks, wanted)
         return result
