@@ -55,6 +55,7 @@ class GridRun:
     checks: list[Checks] = field(init=False, default_factory=list)
     counts: np.ndarray[Any, Any] = field(init=False)
     ordered: bool = field(init=False, default=False)
+    _states: list[CtaState] = field(init=False, default_factory=list)
     _stop: threading.Event = field(init=False, default_factory=threading.Event)
 
     def run(self) -> None:
@@ -77,17 +78,21 @@ class GridRun:
         self._run_ordered()
 
     def _state(self, map_bytes: int = 0) -> CtaState:
-        return CtaState(self.program, self.shape, self.shared, map_bytes=map_bytes, count=self.count, shadows=self.shadows)
+        state = CtaState(self.program, self.shape, self.shared, map_bytes=map_bytes, count=self.count, shadows=self.shadows)
+        self._states.append(state)
+        return state
 
-    def _collect(self, states: list[CtaState]) -> None:
-        self.accounts = [state.accounts for state in states if state.accounts is not None]
-        self.checks = [state.checks for state in states if state.checks is not None]
+    def _collect(self) -> None:
+        """Gather what all CTAs did, also if one of them failed."""
+        self.counts = np.sum([state.counts for state in self._states], axis=0)
+        self.accounts = [state.accounts for state in self._states if state.accounts is not None]
+        self.checks = [state.checks for state in self._states if state.checks is not None]
 
     # --- CTAs in the stated order ---------------------------------------------------------------------------------------------
 
     def _run_ordered(self) -> None:
         self.ordered = True
-        self.counts = np.zeros(len(self.program), np.int64)
+        self._states.clear()
         services = Services(self.program, self.space, self.output)
         total, next_cta, executed = self.shape.ctas, 0, 0
         states: list[CtaState] = []
@@ -126,9 +131,7 @@ class GridRun:
                 elif states and watch.repeats(states):
                     raise self._livelock(states)
         finally:
-            for state in states + spare:
-                self.counts += state.counts
-            self._collect(states + spare)
+            self._collect()
 
     def _turn(self, state: CtaState, services: Services, executed: int) -> tuple[int, int]:
         """Run a CTA for its turn; CTAs that (seem to) have nothing to wait for run to their end."""
@@ -264,8 +267,7 @@ class GridRun:
                 future.result()
         if suspect.is_set() or _conflict(states):
             return False
-        self.counts = np.sum([state.counts for state in states], axis=0)
-        self._collect(states)
+        self._collect()
         for cta in sorted(printed):
             for text in printed[cta]:
                 self.output(text)
