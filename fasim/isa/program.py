@@ -98,6 +98,12 @@ class Program:
         """The pc of each access to memory, in the order of their numbers."""
         return [int(pc) for pc in np.flatnonzero(np.isin(self.code[:, AT_KIND // 4], MEMORY_KINDS))]
 
+    def source_at(self, pc: int) -> SourceInstruction:
+        """The instruction at a pc; for what lowering inserted, the nearest one before it."""
+        while pc > 0 and self.source[pc] is None:
+            pc -= 1
+        return self.source[pc] or SourceInstruction("", "", 0, "", 0)
+
     def operand(self, pc: int, at: int) -> int:
         """The word at byte offset `at` of an instruction's operands."""
         return int(self.pool[self.code[pc, AT_POOL // 4] + at // 4])

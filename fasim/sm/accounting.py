@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fasim.isa import machine as m
-from fasim.isa.program import Program, SourceInstruction
+from fasim.isa.program import Program
 from fasim.sm.operations import kind_of, operation_of
 from fasim.sm.result import AccessPattern, SharedAccess
 from fasim.sm.state import LaunchShape
@@ -41,7 +41,7 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
         )
         found.append(
             SharedAccess(
-                source=_source(program, pc),
+                source=program.source_at(pc),
                 kind=kind_of(program, pc),
                 op=operation_of(program, pc),
                 executions=executions,
@@ -53,12 +53,6 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
             )
         )
     return found
-
-
-def _source(program: Program, pc: int) -> SourceInstruction:
-    while pc > 0 and program.source[pc] is None:
-        pc -= 1
-    return program.source[pc] or SourceInstruction("", "", 0, "", 0)
 
 
 def totals(accesses: Sequence[SharedAccess]) -> dict[str, int]:

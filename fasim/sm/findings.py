@@ -7,7 +7,7 @@ from typing import Any
 from fasim.errors import DeadlockError, ExecutionError, KernelTrap, MemoryAccessError, Where
 from fasim.gmem import AddressSpace
 from fasim.isa import machine as m
-from fasim.isa.program import Program, SourceInstruction
+from fasim.isa.program import Program
 from fasim.sm.state import CtaState, LaunchShape, Split
 
 _KINDS = {
@@ -37,18 +37,11 @@ def describe_lanes(lanes: tuple[int, ...]) -> str:
 
 def where_of(program: Program, shape: LaunchShape, cta: int, warp: int, lanes: tuple[int, ...], pc: int) -> Where:
     """The place of an instruction and the threads concerned."""
-    source = source_at(program, pc)
+    source = program.source_at(pc)
     threads = tuple(shape.tid(32 * warp + lane) for lane in lanes)
     return Where(
         program.title, source.file, source.line, source.ptx_line, source.text, shape.ctaid(cta), warp, lanes, threads, source.inlined_at
     )
-
-
-def source_at(program: Program, pc: int) -> SourceInstruction:
-    """The instruction at a pc; for what lowering inserted, the nearest one before it."""
-    while pc > 0 and program.source[pc] is None:
-        pc -= 1
-    return program.source[pc] or SourceInstruction("", "", 0, "", 0)
 
 
 def place(where: Where) -> str:
@@ -172,7 +165,7 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
     for warp in range(state.shape.warps):
         live = state.warp_word(warp, m.W_LIVE)
         for split in state.splits_of(warp):
-            source = source_at(program, pc_of(split))
+            source = program.source_at(pc_of(split))
             if split.state == m.AT_BARRIER:
                 what = f"barrier {split.detail}"
             else:

@@ -177,22 +177,30 @@ class GridRun:
 
     def _livelock(self, states: list[CtaState]) -> DeadlockError:
         places: list[str] = []
+        waiting: list[dict[str, Any]] = []
         for state in states[:8]:
             cta = self.shape.ctaid(state.get(m.C_CTA))
             for warp in range(self.shape.warps):
                 for split in state.splits_of(warp):
-                    source = findings.source_at(self.program, findings.pc_of(split))
-                    lanes = findings.describe_lanes(findings.lanes_of(split.mask))
-                    places.append(f"  CTA {cta} warp {warp} lanes {lanes} at {source.file}:{source.line}: `{source.text}`")
+                    source = self.program.source_at(findings.pc_of(split))
+                    lanes = findings.lanes_of(split.mask)
+                    entry = {"ctaid": cta, "warp": warp, "lanes": lanes, "line": source.line, "file": source.file, "text": source.text}
+                    waiting.append({**entry, "for": "a change in memory"})
+                    shown = findings.describe_lanes(lanes)
+                    places.append(f"  CTA {cta} warp {warp} lanes {shown} at {source.file}:{source.line}: `{source.text}`")
         first = states[0]
-        waiting = self.shape.ctas - first.get(m.C_CTA) - len(states)
+        absent = self.shape.ctas - first.get(m.C_CTA) - len(states)
         advice = (
-            f"; {waiting} CTAs have not started, since {self.resident_ctas} fill the GPU"
-            if waiting > 0 and len(states) >= self.resident_ctas
+            f"; {absent} CTAs have not started, since {self.resident_ctas} fill the GPU"
+            if absent > 0 and len(states) >= self.resident_ctas
             else ""
         )
         message = f"livelock in kernel {self.program.title}: the same states come round again and nothing changes in memory{advice}\n"
-        return DeadlockError(message + "\n".join(places[:12]), Where(self.program.title), kind="livelock")
+        where = Where(self.program.title)
+        if waiting:
+            one = waiting[0]
+            where = Where(self.program.title, one["file"], one["line"], 0, one["text"], one["ctaid"], one["warp"], one["lanes"])
+        return DeadlockError(message + "\n".join(places[:12]), where, kind="livelock", waiting=waiting)
 
     def _report(self, done: int) -> None:
         if self.progress is not None:

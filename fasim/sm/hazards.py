@@ -13,7 +13,7 @@ import numpy as np
 from fasim.errors import UsageError
 from fasim.isa import machine as m
 from fasim.isa.program import Program, SourceInstruction
-from fasim.sm.findings import describe_lanes, lanes_of, source_at
+from fasim.sm.findings import describe_lanes, lanes_of
 from fasim.sm.result import Hazard
 from fasim.sm.state import LaunchShape
 from fasim.sm.watch import Checks, all_records
@@ -23,6 +23,8 @@ from fasim.warp.taint import COLLECTIVE_SPACE
 
 CHECKS = ("race", "init", "sync")
 RACES = {h.F_RAW: "RAW", h.F_WAR: "WAR", h.F_WAW: "WAW"}
+#: a source line, and those of the calls that were inlined
+Place = tuple[tuple[str, int], ...]
 MEANING = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
 UNINIT = {m.SHARED: "uninit_shared", m.LOCAL: "uninit_local", COLLECTIVE_SPACE: "uninit_lane"}
 
@@ -113,12 +115,11 @@ class _Maker:
 
     def source(self, pc: int) -> SourceInstruction:
         """The instruction that a person sees."""
-        return source_at(self.program, pc)
+        return self.program.source_at(pc)
 
-    def place(self, pc: int) -> tuple[str, int]:
-        """What records are grouped by: the source line, or the line of the PTX where there is none."""
-        source = self.source(pc)
-        return (source.file, source.line) if source.line else ("", -source.ptx_line)
+    def place(self, pc: int) -> Place:
+        """What records are grouped by: the source line and the calls that led there, or the line of the PTX where there is none."""
+        return _place(self.source(pc))
 
     def at(self, pc: int) -> str:
         """file:line, for texts."""
@@ -140,7 +141,7 @@ class _Maker:
 
     def races(self, records: list[_Record]) -> list[Hazard]:
         """One hazard for each pair of source lines, whichever came first."""
-        pairs: dict[frozenset[tuple[str, int]], _Group] = defaultdict(_Group)
+        pairs: dict[frozenset[Place], _Group] = defaultdict(_Group)
         for record in records:
             pairs[frozenset((self.place(record.first), self.place(record.second)))].records.append(record)
         return [self._race(group) for group in pairs.values()]
@@ -155,9 +156,8 @@ class _Maker:
         for r in records:
             votes[r.kind, self.place(r.first), self.place(r.second)].add(r.word)
         kind, first, second = max(votes, key=lambda v: (len(votes[v]), -v[0], v[1:]))
-        agreeing = [r for r, s in zip(records, scopes) if (r.kind, self.place(r.first), self.place(r.second)) == (kind, first, second)]
-        in_scope = [r for r, s in zip(records, scopes) if s == scope]
-        shown = _Group([r for r in agreeing if r in in_scope] or agreeing).first()
+        agreeing = [(r, s) for r, s in zip(records, scopes) if (r.kind, self.place(r.first), self.place(r.second)) == (kind, first, second)]
+        shown = _Group([r for r, s in agreeing if s == scope] or [r for r, _ in agreeing]).first()
         words = sorted({r.word for r in records})
         severity = "note" if not harmful else "warning" if scope == "intra-warp" else "error"
         name = RACES[kind]
@@ -179,11 +179,11 @@ class _Maker:
         first, second = self.at(record.first), self.at(record.second)
         count = f"{words} word{'s' if words != 1 else ''}"
         lead = f"{kind} ({MEANING[kind]}) on {count} of shared memory: "
+        if benign:
+            return f"{lead}{first} and {second} are not ordered, but what is written is what was there: harmless"
         if record.first == record.second and scope != "async":
             own = "lanes of one instruction store different values" if scope == "intra-warp" else "warps store"
             return f"{lead}at {first} {own} to the same address, and any of them may win; use an atomic, or let one thread store"
-        if benign:
-            return f"{lead}{first} and {second} are not ordered, but what is written is what was there: harmless"
         if scope == "async":
             return lead + self._async_text(record, first, second)
         if scope == "intra-warp":
@@ -218,7 +218,7 @@ class _Maker:
     def copies(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
         """Copies that were on their way when their thread ended; not again those whose words were reported as a race."""
         found = []
-        groups: dict[tuple[str, int], _Group] = defaultdict(_Group)
+        groups: dict[Place, _Group] = defaultdict(_Group)
         for record in records:
             groups[self.place(record.first)].records.append(record)
         raced = _raced_words(races)
@@ -248,11 +248,11 @@ class _Maker:
 
     def undefined(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
         """Reads of what was never written, if the value decided something."""
-        sinks: dict[tuple[str, int], list[_Record]] = defaultdict(list)
+        sinks: dict[Place, list[_Record]] = defaultdict(list)
         for r in records:
             if r.kind == h.F_DECIDED:
                 sinks[self.place(r.first)].append(r)
-        reads: dict[tuple[str, tuple[str, int]], _Group] = defaultdict(_Group)
+        reads: dict[tuple[str, Place], _Group] = defaultdict(_Group)
         for r in records:
             if r.kind == h.F_READ_UNDEFINED and self.place(r.first) in sinks:
                 reads[UNINIT.get(r.detail, "uninit_global"), self.place(r.first)].records.append(r)
@@ -341,11 +341,15 @@ class _Maker:
         )
 
 
-def _raced_words(races: Sequence[Hazard]) -> dict[tuple[str, int], set[int]]:
+def _raced_words(races: Sequence[Hazard]) -> dict[Place, set[int]]:
     """Words by the source lines of the races on them."""
-    found: dict[tuple[str, int], set[int]] = defaultdict(set)
+    found: dict[Place, set[int]] = defaultdict(set)
     for race in races:
         for source in (race.first, race.second):
             if source is not None:
-                found[(source.file, source.line) if source.line else ("", -source.ptx_line)].update(race.word_offsets)
+                found[_place(source)].update(race.word_offsets)
     return found
+
+
+def _place(source: SourceInstruction) -> Place:
+    return ((source.file, source.line), *source.inlined_at) if source.line else (("", -source.ptx_line),)

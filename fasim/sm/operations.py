@@ -17,9 +17,7 @@ def operation_of(program: Program, pc: int) -> str:
     if program.operand(pc, P_SPACE) not in (m.SHARED, m.GENERIC):
         return ""
     size = program.operand(pc, P_BYTES) * program.operand(pc, P_VECTOR)
-    source = program.source[pc]
-    modifiers = source.mnemonic.split(".") if source else []
-    name = ""
+    modifiers = program.source_at(pc).mnemonic.split(".")
     if kind in (m.LOAD, m.STORE):
         shared = "S" if program.operand(pc, P_SPACE) == m.SHARED else ""  # LDS, or LD of a generic address
         name = f"LD{shared}.{'U' if size < 4 else ''}{8 * size}" if kind == m.LOAD else f"ST{shared}.{8 * size}"
@@ -40,7 +38,7 @@ def operation_of(program: Program, pc: int) -> str:
 
 def kind_of(program: Program, pc: int) -> str:
     """The PTX opcode of an access."""
-    source = program.source[pc]
-    if source is not None and source.mnemonic.split(".")[0] in ("ld", "st", "atom", "red", "ldmatrix", "stmatrix"):
-        return source.mnemonic.split(".")[0]
+    opcode = program.source_at(pc).mnemonic.split(".")[0]
+    if opcode in ("ld", "st", "atom", "red", "ldmatrix", "stmatrix"):
+        return opcode
     return KIND_NAMES[int(program.code[pc, m.AT_KIND // 4])]

@@ -65,6 +65,8 @@ class Services:
                 self._free(values[0], where)
             if returns:
                 state.local[base + slots[0] : base + slots[0] + 8].view(np.uint64)[0] = result
+                if state.checks is not None:
+                    state.checks.define_local(base + slots[0], 8)
         state.served(warp, pc)
 
     def _row(self, state: CtaState, warp: int, row: int) -> np.ndarray[Any, Any]:

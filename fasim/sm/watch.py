@@ -108,7 +108,7 @@ class Checks:
             h.H_ZEROS: np.zeros(64, np.uint8),
             h.H_DUMP: np.zeros(64, np.uint8),
             h.H_AFTER: after_each_sync(program).addresses,
-            h.H_LOG: np.zeros(h.LOG_BYTES * self.log_capacity, np.uint8),
+            h.H_LOG: np.zeros(h.LOG_BYTES * (self.log_capacity + 1), np.uint8),
         }
         for slot, array in arrays.items():
             self._keep(slot, array)
@@ -146,19 +146,24 @@ class Checks:
         rows: Array = self.buffers[h.H_LOG].view(np.int64).reshape(-1, h.LOG_BYTES // 8)
         return rows[rows[:, h.L_KIND // 8] != 0]  # type: ignore[no-any-return]
 
+    def define_local(self, start: int, size_bytes: int) -> None:
+        """Bytes of local memory were written from outside of the machine."""
+        self.memory[1][start : start + size_bytes] = 0
+
     def grow(self) -> None:
         """Make room for more findings and more chained accesses."""
-        if 2 * self.block[h.H_EXTRA_COUNT // 8] > self.extra_capacity:
+        needed = int(self.block[h.H_EXTRA_COUNT // 8] + self.block[h.H_NEEDED // 8])
+        if needed > self.extra_capacity:
             old = self.buffers[h.H_EXTRA]
-            self.extra_capacity *= 2
+            self.extra_capacity = 2 * needed
             new = np.zeros(EXTRA_BYTES * (self.extra_capacity + 1), np.uint8)
             new[: len(old)] = old
             self._keep(h.H_EXTRA, new)
             self.block[h.H_EXTRA_CAPACITY // 8] = self.extra_capacity
-        if 2 * self.block[h.H_LOG_COUNT // 8] > self.log_capacity:
+        if 4 * self.block[h.H_LOG_COUNT // 8] > self.log_capacity:
             records = self.records()
             self.log_capacity *= 4
-            table = np.zeros((self.log_capacity, h.LOG_BYTES // 8), np.int64)
+            table = np.zeros((self.log_capacity + 1, h.LOG_BYTES // 8), np.int64)
             for record in records:
                 kind, first, second, word, detail = (int(record[at // 8]) for at in h.LOG_KEY)
                 slot = h.slot_of(kind, first, second, word, detail, self.log_capacity)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fasim.isa.machine import C_HAZARDS, C_SMEM
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i64, poke_i64, poke_u32
 from fasim.smem.cells import NOT_YET, PENDING, SITE_SHIFT, TIME_SHIFT, WARP_SHIFT, WRITE, arrive_copy, pc_of_site
-from fasim.smem.hazards import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDEFINED_SMEM, log, note
+from fasim.smem.hazards import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDEFINED_SMEM, log, log_full, note
 
 # header: number of entries, then for each lane how many groups it has committed, how often it has waited, and of its last wait
 # the groups that were committed then, how many it let pending, and the pc
@@ -113,8 +113,14 @@ def arrive(ctx: int, warp: int, entry: int, lane: int, target: int, size: int) -
 
 
 @machine_code
-def abandon(ctx: int, warp: int, queue: int, mask: int) -> None:
-    """Lanes end: report the copies that they have not waited for."""
+def pending_granules(block: int, queue: int) -> int:
+    """At most how many granules of shared memory the copies of a warp are on their way to."""
+    return peek_i64(queue + H_COUNT) * (32 * 16 >> peek_i64(block + H_SHIFT))
+
+
+@machine_code
+def abandon(ctx: int, warp: int, queue: int, mask: int) -> bool:
+    """Lanes end: report the copies that they have not waited for. False: the log has to grow, then the rest."""
     block = peek_i64(ctx + C_HAZARDS)
     for i in range(peek_i64(queue + H_COUNT)):
         entry = queue + HEADER_BYTES + i * ENTRY_BYTES
@@ -122,10 +128,14 @@ def abandon(ctx: int, warp: int, queue: int, mask: int) -> None:
         while left:
             lane = first_bit(left)
             left &= left - 1
+            if log_full(block):
+                return False
+            poke_i64(entry + E_MASK, peek_i64(entry + E_MASK) & ~(1 << lane))
             offset = peek_i64(entry + E_TARGET + 8 * lane) - peek_i64(ctx + C_SMEM)
             for word in range(offset, offset + peek_i64(entry + E_SIZE), 4):
                 at = log(ctx, block, F_COPY_NOT_WAITED, pc_of_site(block, peek_i64(entry + E_SITE)), 0, word & -4, 0)
                 note(at, warp, 1 << lane, 0, 0, 0, 1)
+    return True
 
 
 @machine_code

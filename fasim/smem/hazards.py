@@ -61,8 +61,10 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_LOG,
     H_LOG_COUNT,
     H_LOG_CAPACITY,
-) = (8 * i for i in range(45))
-HAZARD_WORDS = 45
+    # how many chained accesses the instruction that could not run may add
+    H_NEEDED,
+) = (8 * i for i in range(46))
+HAZARD_WORDS = 46
 
 # --- the log: 12 x int64 a record ---------------------------------------------------------------------------------------------------
 LOG_BYTES = 96
@@ -114,6 +116,8 @@ def log(ctx: int, block: int, kind: int, first: int, second: int, word: int, det
     capacity = peek_i64(block + H_LOG_CAPACITY)
     slot = slot_of(kind, first, second, word, detail, capacity)
     table = peek_i64(block + H_LOG)
+    if peek_i64(block + H_LOG_COUNT) >= capacity:  # one instruction that found tens of thousands of things: the rest share a record
+        return table + LOG_BYTES * capacity
     while True:
         at = table + LOG_BYTES * slot
         if peek_i64(at + L_KIND) == 0:
@@ -149,8 +153,13 @@ def note(at: int, first_warp: int, first_lanes: int, second_warp: int, second_la
 
 
 @machine_code
-def full(block: int) -> bool:
-    """Whether a buffer should grow before the next instruction."""
-    return 2 * peek_i64(block + H_LOG_COUNT) > peek_i64(block + H_LOG_CAPACITY) or 2 * peek_i64(block + H_EXTRA_COUNT) > peek_i64(
-        block + H_EXTRA_CAPACITY
-    )
+def log_full(block: int) -> bool:
+    """Whether the log has little room left."""
+    return 4 * peek_i64(block + H_LOG_COUNT) > peek_i64(block + H_LOG_CAPACITY)
+
+
+@machine_code
+def full(block: int, needed: int) -> bool:
+    """Whether a buffer should grow before the next instruction, which may chain that many accesses."""
+    poke_i64(block + H_NEEDED, needed)
+    return log_full(block) or peek_i64(block + H_EXTRA_COUNT) + needed > peek_i64(block + H_EXTRA_CAPACITY)

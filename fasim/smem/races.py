@@ -105,7 +105,7 @@ def conflict(ctx: int, block: int, granule: int, old: int, old_lanes: int, tag: 
     if bad == 0:
         return
     kind = F_WAW if old & tag & WRITE else F_RAW if old & WRITE else F_WAR
-    if (old & SILENT or not old & WRITE) and (tag & SILENT or not tag & WRITE):
+    if (old & SILENT or not old & WRITE or kind == F_WAW) and (tag & SILENT or not tag & WRITE):
         detail |= R_BENIGN
     first, second = pc_of_site(block, site_of(old)), pc_of_site(block, site_of(tag))
     first_lanes, second_lanes, first_warp, second_warp = bad, 1 << lane, old_warp, warp

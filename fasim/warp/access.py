@@ -80,11 +80,15 @@ def store(ctx: int, pc: int, site: int, registers: int, operands: int, mask: int
     return 0
 
 
+#: an instruction accesses at most 32 times 32 bytes
+MOST_GRANULES = 32 * 32
+
+
 @machine_code
 def access_memory(ctx: int, warp: int, pc: int, kind: int, rec: int, registers: int, mask: int) -> int:
     """Carry out what accesses memory; returns DONE, FAILED with the error recorded, or QUEUE_FULL or LOG_FULL with nothing done."""
     operands, site, block = peek_i64(rec + AT_OPERANDS), peek_i32(rec + AT_AUX), peek_i64(ctx + C_HAZARDS)
-    if block and full(block):
+    if block and full(block, MOST_GRANULES):
         return LOG_FULL
     if kind == LOAD:
         failed = load(ctx, pc, site, registers, operands, mask)

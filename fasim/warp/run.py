@@ -74,7 +74,8 @@ from fasim.isa.machine import (
 from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.smem.clocks import fence
-from fasim.smem.cp_async import abandon
+from fasim.smem.cp_async import abandon, pending_granules
+from fasim.smem.hazards import full
 from fasim.warp.access import access_memory
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_commit, cp_wait, queue_at
@@ -292,6 +293,11 @@ def run_warp(ctx: int, warp: int) -> int:
                 cp_commit(ctx, warp, execute)
                 pc += 1
             elif kind == CP_WAIT:
+                if hazards and full(hazards, pending_granules(hazards, queue_at(ctx, warp))):
+                    poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                    add_split(ctx, warp, pc, mask, READY, 0)
+                    status = LOG_FULL
+                    break
                 cp_wait(ctx, warp, pc, execute, peek_i32(rec + AT_AUX))
                 pc += 1
             elif kind == FENCE:
@@ -299,8 +305,11 @@ def run_warp(ctx: int, warp: int) -> int:
                     fence(hazards, warp, execute)
                 pc += 1
             elif kind == EXIT:
-                if hazards and peek_i64(ctx + C_QUEUE_CAPACITY):
-                    abandon(ctx, warp, queue_at(ctx, warp), execute)
+                if hazards and peek_i64(ctx + C_QUEUE_CAPACITY) and not abandon(ctx, warp, queue_at(ctx, warp), execute):
+                    poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                    add_split(ctx, warp, pc, mask, READY, 0)
+                    status = LOG_FULL
+                    break
                 poke_i64(record + W_LIVE, peek_i64(record + W_LIVE) & ~execute)
                 mask &= ~execute
                 pc += 1

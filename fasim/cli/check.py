@@ -1,0 +1,89 @@
+"""`fasim check`: run a kernel under the checks and report what they find."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import fasim
+from fasim.cli import collection, ownfile
+from fasim.cli.job import Job, RunOptions
+from fasim.cli.run import launch, split_target
+from fasim.errors import ExecutionError, UsageError
+from fasim.report.hazards import CheckReport, findings
+from fasim.sm.result import Hazard
+
+
+def check(words: Sequence[str], options: RunOptions, general: Sequence[str], checks: str, sarif: Path | None) -> int:
+    """Carry out `fasim check`; checks: as in launch. sarif: where to write the findings in that format.
+
+    Returns: the exit code, 1 if there is a finding that is more than a note. Raises: FasimError for what goes wrong before the launch.
+    """
+    if sarif is not None:
+        _refuse_folder(sarif)
+    target, is_file, rest = split_target(words)
+    job = (ownfile if is_file else collection).prepare(target, rest, options, general)
+    printed: list[str] = []
+    start = time.perf_counter()
+    try:
+        result, _ = launch(job, options, printed, check=checks, count=False)
+        report = _report(job, checks, result.hazards, None, printed, start)
+    except ExecutionError as error:
+        report = _report(job, checks, error.hazards, error, printed, start)
+    if sarif is not None:
+        from fasim.report.sarif import write_sarif
+
+        write_sarif(report, sarif)
+    if options.json:
+        from fasim.report.records import to_json
+
+        print(to_json(report))
+    else:
+        _print(report)
+    return report.exit_code
+
+
+def _report(
+    job: Job, checks: str, hazards: Iterable[Hazard], error: ExecutionError | None, printed: Sequence[str], start: float
+) -> CheckReport:
+    return CheckReport(
+        kernel=job.kernel.name,
+        source=job.source,
+        arch=job.kernel.module.arch.name,
+        grid=tuple(job.grid),
+        block=tuple(job.block),
+        checks=checks,
+        findings=findings(hazards, error),
+        error=type(error).__name__ if error is not None else "",
+        output="".join(printed),
+        seconds=time.perf_counter() - start,
+        version=fasim.__version__,
+    )
+
+
+def _print(report: CheckReport) -> None:
+    from rich.console import Console
+
+    from fasim.report.hazards import print_report
+
+    if report.output and not report.output.endswith("\n"):
+        print()
+    sys.stdout.flush()
+    print_report(report, Console(highlight=False, soft_wrap=True))
+
+
+def _refuse_folder(path: Path) -> None:
+    """Find out before the run whether the file can be written.
+
+    Raises: UsageError.
+    """
+    import os
+
+    if path.is_dir():
+        raise UsageError(f"--sarif {path}: this is a directory; name a file in it, for example {path / 'fasim.sarif'}")
+    if not path.parent.is_dir():
+        raise UsageError(f"--sarif {path}: there is no directory {str(path.parent)!r}")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise UsageError(f"--sarif {path}: no permission to write there")
