@@ -340,13 +340,17 @@ def _(handler, registers, shadow, origins, operands, mask):  # type: ignore[no-u
     )
 
 
+#: nobody calls the functions from Python or C
+_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def machine_ir(function: Callable[..., Any], signature: str) -> tuple[str, str]:
     """A machine function and all it calls as optimised LLVM IR, and the name it has there.
 
     Called as `int32 name(int64 *result, void **exception, arguments...)`, which is numba's convention; it returns 0.
     """
     for each in native.MACHINE_FUNCTIONS:
-        register_jitable(each)
-    compiled = numba.njit(signature, boundscheck=False, error_model="numpy")(function)
+        register_jitable(**_OPTIONS)(each)
+    compiled = numba.njit(signature, boundscheck=False, error_model="numpy", **_OPTIONS)(function)
     overload_ = compiled.overloads[compiled.nopython_signatures[0].args]
     return compiled.inspect_llvm(overload_.signature.args), overload_.fndesc.llvm_func_name

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import linecache
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fasim.errors import ExecutionError, Where
 from fasim.isa.program import SourceInstruction
-from fasim.sm.findings import describe_lanes
+from fasim.sm.findings import describe_lanes, own_places
 from fasim.sm.result import Hazard
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ TITLES = {
     "barrier": "barrier that cannot work",
 }
 _ROLES = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
-#: headers that come with the compiler
-_TOOLKIT = re.compile(r"[/\\](?:nvidia|cuda[^/\\]*)[/\\](?:.*[/\\])?include[/\\]")
 #: lines of source around those that a finding names; a gap of up to so many lines is shown, too
 _AROUND, _GAP = 1, 6
 #: findings of one run that are shown in full
@@ -67,8 +64,7 @@ class Place:
     @property
     def chain(self) -> tuple[tuple[str, int], ...]:
         """The line and those of the calls, without the toolkit's headers unless there is nothing else."""
-        every = ((self.file, self.line), *self.calls)
-        return tuple(place for place in every if not _TOOLKIT.search(place[0])) or every[:1]
+        return own_places(((self.file, self.line), *self.calls))
 
     @property
     def text(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from fasim.errors import DeadlockError, ExecutionError, KernelTrap, MemoryAccessError, Where
@@ -15,6 +17,15 @@ _KINDS = {
     m.E_MISALIGNED: ("misaligned", "misaligned"),
     m.E_CONST_WRITE: ("read_only", "write to read-only memory"),
 }
+
+
+#: headers that come with the compiler
+_TOOLKIT = re.compile(r"[/\\](?:nvidia|cuda[^/\\]*)[/\\](?:.*[/\\])?include[/\\]")
+
+
+def own_places(every: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """A place and those from which it was inlined without the toolkit's headers, unless there is nothing else."""
+    return tuple(place for place in every if not _TOOLKIT.search(place[0])) or tuple(every[:1])
 
 
 def lanes_of(mask: int) -> tuple[int, ...]:

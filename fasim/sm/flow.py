@@ -61,6 +61,24 @@ def post_dominators(follow: list[list[int]]) -> list[int]:
     return found
 
 
+def reaches(program: Program, start: int, end: int) -> bool:
+    """Whether a thread can get from one instruction to another one of the same function."""
+    seen, stack = set(), successors(program, start)
+    while stack:
+        pc = stack.pop()
+        if pc == end:
+            return True
+        if pc not in seen:
+            seen.add(pc)
+            stack += successors(program, pc)
+    return False
+
+
+def in_one_loop(program: Program, a: int, b: int) -> bool:
+    """Whether two instructions stand in a common loop."""
+    return reaches(program, a, b) and reaches(program, b, a)
+
+
 @dataclass(frozen=True)
 class After:
     """addresses: for each pc that of its row, 0 if it is no barrier or collective. rows: a byte a pc, 1 where every path leads."""

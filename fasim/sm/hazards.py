@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +14,8 @@ import numpy as np
 from fasim.errors import UsageError
 from fasim.isa import machine as m
 from fasim.isa.program import Program, SourceInstruction
-from fasim.sm.findings import describe_lanes, lanes_of
+from fasim.sm.findings import describe_lanes, lanes_of, own_places
+from fasim.sm.flow import in_one_loop
 from fasim.sm.result import Hazard
 from fasim.sm.state import LaunchShape
 from fasim.sm.watch import Checks, all_records
@@ -122,9 +124,10 @@ class _Maker:
         return _place(self.source(pc))
 
     def at(self, pc: int) -> str:
-        """file:line, for texts."""
+        """file:line, for texts; of what was inlined from the toolkit's headers, the line that asked for it."""
         source = self.source(pc)
-        return f"{Path(source.file).name}:{source.line}" if source.line else f"PTX line {source.ptx_line}"
+        file, line = own_places(((source.file, source.line), *source.inlined_at))[0]
+        return f"{Path(file).name}:{line}" if line else f"PTX line {source.ptx_line}"
 
     def who(self, record: _Record) -> dict[str, Any]:
         """The fields of a hazard that describe one occurrence."""
@@ -143,14 +146,25 @@ class _Maker:
         """One hazard for each pair of source lines, whichever came first."""
         pairs: dict[frozenset[Place], _Group] = defaultdict(_Group)
         for record in records:
-            pairs[frozenset((self.place(record.first), self.place(record.second)))].records.append(record)
+            if not self.seeds_exchange(record):
+                pairs[frozenset((self.place(record.first), self.place(record.second)))].records.append(record)
         return [self._race(group) for group in pairs.values()]
+
+    def seeds_exchange(self, record: _Record) -> bool:
+        """Whether a plain read and a compare-and-swap of the same address race: the usual way to begin a loop that repeats until it
+        succeeds, in which a stale value only costs a round."""
+        both = (self.source(record.first), self.source(record.second))
+        reads = [s for s in both if s.mnemonic.startswith("ld.")]
+        swaps = [s for s in both if s.mnemonic.startswith("atom.") and "cas" in s.mnemonic]
+        addresses = {match[0] for s in (*reads, *swaps) if (match := re.search(r"\[[^]]*\]", s.text))}
+        return bool(reads and swaps) and len(addresses) == 1
 
     def _race(self, group: _Group) -> Hazard:
         harmful = [r for r in group.records if not r.detail & h.R_BENIGN]
-        records = harmful or group.records
+        records = group.records
         scopes = ["async" if r.detail & h.R_ASYNC else "intra-warp" if r.detail & h.R_SAME_WARP else "inter-warp" for r in records]
-        scope = next(s for s in ("async", "inter-warp", "intra-warp") if s in scopes)
+        counting = [s for r, s in zip(records, scopes) if not harmful or not r.detail & h.R_BENIGN]
+        scope = next(s for s in ("async", "inter-warp", "intra-warp") if s in counting)
         # the order that most records agree on
         votes: dict[tuple[int, Any, Any], set[int]] = defaultdict(set)
         for r in records:
@@ -191,7 +205,8 @@ class _Maker:
                 f"{lead}lanes of one warp access it at {first} and at {second} with nothing between that orders them; "
                 "put __syncwarp() between the two (lanes of a warp need not run in step)"
             )
-        again = ", in the next round of the loop" if record.first > record.second else ""
+        comes_again = record.first > record.second and in_one_loop(self.program, record.first, record.second)
+        again = ", in the next round of the loop" if comes_again else ""
         return (
             f"{lead}one warp accesses it at {first}, another one at {second}{again}, with no barrier between; "
             "put __syncthreads() between the two"
@@ -248,20 +263,21 @@ class _Maker:
 
     def undefined(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
         """Reads of what was never written, if the value decided something."""
-        sinks: dict[Place, list[_Record]] = defaultdict(list)
+        sinks: dict[int, list[_Record]] = defaultdict(list)
         for r in records:
             if r.kind == h.F_DECIDED:
-                sinks[self.place(r.first)].append(r)
+                sinks[r.first].append(r)
         reads: dict[tuple[str, Place], _Group] = defaultdict(_Group)
         for r in records:
-            if r.kind == h.F_READ_UNDEFINED and self.place(r.first) in sinks:
+            if r.kind == h.F_READ_UNDEFINED and r.first in sinks:
                 reads[UNINIT.get(r.detail, "uninit_global"), self.place(r.first)].records.append(r)
         raced, found = _raced_words(races), []
         for (kind, place), group in reads.items():
             if kind == "uninit_shared":
                 group = _Group([r for r in group.records if r.word not in raced.get(place, set())])
             if group.records:
-                found.append(self._undefined(kind, group, sorted(sinks[place], key=lambda r: (r.cta, r.second, r.detail))))
+                decided = [sink for pc in {r.first for r in group.records} for sink in sinks[pc]]
+                found.append(self._undefined(kind, group, sorted(decided, key=lambda r: (r.cta, r.second, r.detail))))
         return found
 
     def _undefined(self, kind: str, group: _Group, sinks: list[_Record]) -> Hazard:

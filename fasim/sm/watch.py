@@ -89,6 +89,8 @@ class Checks:
         arrays: dict[int, Array] = {
             h.H_KNOWN: np.zeros(threads * threads, np.uint32),
             h.H_WARP_BASE: np.zeros(warps, np.int64),
+            h.H_WARP_EXECUTED: np.zeros(warps, np.int64),
+            h.H_EXECUTED: np.zeros(threads * 32, np.uint32),
             h.H_FENCED: np.zeros(threads, np.int64),
             h.H_ROW: np.zeros(threads, np.uint32),
             h.H_BARRIERS: np.zeros(m.BARRIERS * threads, np.uint32),

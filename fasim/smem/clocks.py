@@ -15,6 +15,7 @@ from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_cod
 from fasim.smem.hazards import (
     H_BARRIERS,
     H_CTA_BASE,
+    H_EXECUTED,
     H_EXECUTIONS_BASE,
     H_FAR,
     H_FENCED,
@@ -29,6 +30,7 @@ from fasim.smem.hazards import (
     H_SEQUENCE,
     H_THREADS,
     H_WARP_BASE,
+    H_WARP_EXECUTED,
 )
 
 #: a flag in memory by which threads synchronise: its address, then what its readers learn, 4 bytes a thread
@@ -112,6 +114,41 @@ def sync_warp(block: int, warp: int, lanes: int, whole: bool) -> None:
         lane = first_bit(left)
         left &= left - 1
         copy_bytes(known_row(block, 32 * warp + lane) + 4 * first, row + 4 * first, 4 * count)
+
+
+@machine_code
+def executed_row(block: int, thread: int) -> int:
+    """Address of the times before which other lanes of the warp have executed their reads, for what a thread does now."""
+    return peek_i64(block + H_EXECUTED) + 128 * thread
+
+
+@machine_code
+def execute_together(block: int, warp: int, lanes: int, whole: bool) -> None:
+    """Lanes execute a collective; whole: all that the warp has.
+
+    It orders no memory; but a read that a lane made before it is done when another lane goes on.
+    """
+    now, left = tick(block), lanes
+    if whole:
+        poke_i64(peek_i64(block + H_WARP_EXECUTED) + 8 * warp, now)
+        return
+    while left:
+        raise_to(executed_row(block, 32 * warp + first_bit(left)), lanes, now)
+        left &= left - 1
+
+
+@machine_code
+def still_reading(block: int, time: int, warp: int, lanes: int, own_lane: int) -> int:
+    """Which of some lanes of a warp that read at `time` may not have done so when another lane of it writes now."""
+    if time < peek_i64(peek_i64(block + H_WARP_EXECUTED) + 8 * warp):
+        return 0
+    row, left = executed_row(block, 32 * warp + own_lane), lanes
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(row + 4 * lane) > time:
+            lanes &= ~(1 << lane)
+    return lanes
 
 
 @machine_code

@@ -19,6 +19,8 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_THREADS,
     H_KNOWN,
     H_WARP_BASE,
+    H_EXECUTED,
+    H_WARP_EXECUTED,
     H_FENCED,
     H_FENCES,
     H_ROW,
@@ -63,8 +65,8 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_LOG_CAPACITY,
     # how many chained accesses the instruction that could not run may add
     H_NEEDED,
-) = (8 * i for i in range(46))
-HAZARD_WORDS = 46
+) = (8 * i for i in range(48))
+HAZARD_WORDS = 48
 
 # --- the log: 12 x int64 a record ---------------------------------------------------------------------------------------------------
 LOG_BYTES = 96

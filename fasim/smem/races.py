@@ -31,7 +31,7 @@ from fasim.smem.cells import (
     site_of,
     warp_of,
 )
-from fasim.smem.clocks import unordered
+from fasim.smem.clocks import still_reading, unordered
 from fasim.smem.cp_async import E_TIME, find_pending, queue_bytes, why_pending
 from fasim.smem.hazards import (
     F_RAW,
@@ -102,6 +102,8 @@ def conflict(ctx: int, block: int, granule: int, old: int, old_lanes: int, tag: 
         lane = first_bit(left)
         left &= left - 1
         bad = unordered(block, old >> TIME_SHIFT, old_warp, old_lanes, warp, lane)
+        if bad and warp == old_warp and not old & WRITE:
+            bad = still_reading(block, old >> TIME_SHIFT, warp, bad, lane)
     if bad == 0:
         return
     kind = F_WAW if old & tag & WRITE else F_RAW if old & WRITE else F_WAR

@@ -20,6 +20,7 @@ from fasim.isa.table import Arg, Row
 from fasim.numerics.lanes import Lanes, width
 from fasim.numerics.lanes.llvm_backend import I32, PTR, LlvmBackend, vector
 from fasim.toolchain.cache import cached
+from fasim.warp.build import build
 from fasim.warp.handlers import HandlerKey, apply
 
 # 32-lane vectors are the unit of work: without this LLVM halves them on processors that prefer 256-bit registers
@@ -158,14 +159,7 @@ def source_digest(sources: tuple[str, ...]) -> str:
 
 def compile_machine(function: Callable[..., Any]) -> Callable[[int, int], int]:
     """The compiled form of a machine function of two numbers; calls release the interpreter lock. Kept on disk like the handlers."""
-
-    def make() -> bytes:
-        from fasim.numerics.native_numba import machine_ir
-
-        text, name = machine_ir(function, "int64(int64, int64)")
-        return pickle.dumps((name, compile_ir(text, keep=name)))
-
-    name, data = pickle.loads(cached(machine_key(), ".machine", make))
+    name, data = pickle.loads(cached(machine_key(), ".machine", lambda: build(function)))
     address = engine().add(data, name)
     compiled = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
 

@@ -73,7 +73,7 @@ from fasim.isa.machine import (
 )
 from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
-from fasim.smem.clocks import fence
+from fasim.smem.clocks import execute_together, fence
 from fasim.smem.cp_async import abandon, pending_granules
 from fasim.smem.hazards import full
 from fasim.warp.access import access_memory
@@ -277,6 +277,7 @@ def run_warp(ctx: int, warp: int) -> int:
                     elif peek_i64(record + W_STRAY_PC) == pc:
                         all_arrived(ctx, warp)
                     if ready:
+                        execute_together(hazards, warp, ready, ready == peek_i64(record + W_LIVE))
                         taint_collective(ctx, warp, pc, rec, registers, ready)
                     careful = (peek_i64(record + W_TAINTED) | peek_i64(record + W_STRAY)) != 0
                 mask &= ~(execute & ~ready)

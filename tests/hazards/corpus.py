@@ -153,7 +153,7 @@ def _patterns() -> list[Row]:
         Row(f, "transpose", (race("RAW", "W", "R", 992),), block=(32, 8)),
         Row(f, "transpose_fixed", block=(32, 8)),
         # the first two words keep their value, the last two are read by their own thread only
-        Row(f, "scan", (race("RAW", "W", "R", 60),)),
+        Row(f, "scan", (race("RAW", "W", "R", 62),)),
         Row(f, "scan_fixed"),
         Row(f, "bitonic", (race("RAW", "LOW", "R", None), race("RAW", "HIGH", "R", None)), more=True),
         Row(f, "bitonic_fixed"),

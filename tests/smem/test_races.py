@@ -27,7 +27,8 @@ class Block:
         self.context = np.zeros(m.CONTEXT_WORDS, np.int64)
         self.keep = []
         sizes = {
-            h.H_KNOWN: 4 * THREADS * THREADS, h.H_WARP_BASE: 8 * WARPS, h.H_FENCED: 8 * THREADS, h.H_ROW: 4 * THREADS,
+            h.H_KNOWN: 4 * THREADS * THREADS, h.H_EXECUTED: 4 * 32 * THREADS, h.H_WARP_EXECUTED: 8 * WARPS,
+            h.H_WARP_BASE: 8 * WARPS, h.H_FENCED: 8 * THREADS, h.H_ROW: 4 * THREADS,
             h.H_BARRIERS: 4 * 16 * THREADS, h.H_OBJECTS: 4 * (clocks.OBJECT_ROW + 4 * THREADS), h.H_WRITE_TAGS: 8 * WORDS,
             h.H_WRITE_LANES: 4 * WORDS, h.H_TAGS: 8 * WORDS * WARPS, h.H_LANES: 4 * WORDS * WARPS, h.H_HEADS: 4 * WORDS,
             h.H_EXTRA: EXTRA_BYTES * 4096, h.H_EXECUTIONS: 8 * SITES * WARPS, h.H_LOG: h.LOG_BYTES * 4096,
@@ -74,10 +75,13 @@ class Oracle:
     known: dict[tuple[int, int], set[int]] = field(default_factory=lambda: {(w, n): set() for w in range(WARPS) for n in range(LANES)})
     fenced: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     flags: dict[int, set[int]] = field(default_factory=dict)
+    #: reads of other lanes that are done when the thread goes on
+    done: dict[tuple[int, int], set[int]] = field(default_factory=lambda: {(w, n): set() for w in range(WARPS) for n in range(LANES)})
     events: list[Event] = field(default_factory=list)
 
     def access(self, thread: tuple[int, int], site: int, word: int, write: bool, strong: bool) -> None:
-        event = Event(len(self.events), thread, site, word, write, strong, frozenset(self.known[thread]))
+        before = self.known[thread] | (self.done[thread] if write else set())
+        event = Event(len(self.events), thread, site, word, write, strong, frozenset(before))
         self.events.append(event)
         self.known[thread].add(event.number)
 
@@ -85,6 +89,11 @@ class Oracle:
         union = set().union(*(self.known[t] for t in threads))
         for thread in threads:
             self.known[thread] |= union
+
+    def collective(self, threads: list[tuple[int, int]]) -> None:
+        reads = {e.number for e in self.events if e.thread in threads and not e.write}
+        for thread in threads:
+            self.done[thread] |= reads
 
     def races(self) -> set[tuple[int, int, int]]:
         return {
@@ -101,6 +110,7 @@ accesses = st.tuples(st.just("access"), warps, masks, st.integers(0, SITES - 1),
 lanes = st.integers(0, LANES - 1)
 syncs = (
     st.tuples(st.just("warp_sync"), warps, masks),
+    st.tuples(st.just("collective"), warps, masks),
     st.tuples(st.just("barrier")),
     st.tuples(st.just("partial"), masks, masks),
 )
@@ -135,6 +145,10 @@ def play(program: list[tuple]) -> tuple[set, set]:
             warp, mask = args
             clocks.sync_warp(at, warp, mask, mask == (1 << LANES) - 1)
             oracle.sync([(warp, lane) for lane in lanes_of(mask)])
+        elif name == "collective":
+            warp, mask = args
+            clocks.execute_together(at, warp, mask, mask == (1 << LANES) - 1)
+            oracle.collective([(warp, lane) for lane in lanes_of(mask)])
         elif name == "barrier":
             clocks.whole_cta(at)
             clear_chains(at)
@@ -208,6 +222,12 @@ FLAG = [("fence", 0, 1), ("write_flag", 0, 0, 0), ("read_flag", 1, 0, 0)]
         # what another access of the warp replaces in its cell is kept
         ([acc(0, 1, R), acc(0, 2, A), acc(1, 1, W)], {(R, W, 0), (W, A, 0), (R, A, 0)}),
         ([acc(0, 3, W)], {(W, W, 0)}),
+        # a shuffle between a read and a write: the read is done; it orders nothing else
+        ([acc(0, 1, R), ("collective", 0, 7), acc(0, 2, W)], set()),
+        ([acc(0, 1, R), ("collective", 0, 3), acc(0, 2, W)], set()),
+        ([acc(0, 1, R), ("collective", 0, 6), acc(0, 2, W)], {(R, W, 0)}),
+        ([acc(0, 1, W), ("collective", 0, 7), acc(0, 2, R)], {(R, W, 0)}),
+        ([acc(0, 1, R), ("collective", 0, 7), acc(1, 2, W)], {(R, W, 0)}),
         # as many flags as there is room for: the rest are taken for one
         ([acc(0, 1, W), ("fence", 0, 1), *(("write_flag", 0, 0, i) for i in range(6)), ("read_flag", 1, 0, 5), acc(1, 1, R)], set()),
     ],
