@@ -11,7 +11,8 @@ __all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device
 
 if TYPE_CHECKING:
     from fasim import errors
-    from fasim.sm.arguments import DeviceArray, device_array, empty
+    from fasim.sm.arguments import DeviceArray, device_array
+    from fasim.sm.fresh import empty
     from fasim.sm.module import Kernel, Module, compile
     from fasim.sm.result import LaunchResult
 
@@ -22,7 +23,7 @@ def __getattr__(name: str) -> Any:
 
     if name == "errors":
         return importlib.import_module("fasim.errors")
-    for module in ("fasim.sm.module", "fasim.sm.arguments"):
+    for module in ("fasim.sm.module", "fasim.sm.arguments", "fasim.sm.fresh"):
         if name in __all__:
             loaded = importlib.import_module(module)
             if hasattr(loaded, name):

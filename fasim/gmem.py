@@ -66,40 +66,6 @@ def live_buffers() -> list[DeviceBuffer]:
         return sorted(_LIVE, key=lambda buffer: buffer.address)
 
 
-#: arrays that were made uninitialised: by address a reference that tells whether they still live, and a byte of undefined bits for each
-#: byte
-_FRESH: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
-
-
-def remember_fresh(array: np.ndarray[Any, Any]) -> None:
-    """Note that nobody has written an array yet."""
-    if array.nbytes:
-        with _LOCK:
-            for key in [key for key, (alive, _) in _FRESH.items() if alive() is None]:
-                del _FRESH[key]
-            _FRESH[int(array.ctypes.data)] = (weakref.ref(array), np.full(array.nbytes, 0xFF, np.uint8))
-
-
-def fresh_shadow(array: np.ndarray[Any, Any], byte: int, *, keep: bool) -> np.ndarray[Any, Any] | None:
-    """Which bits of an array are undefined, None if all are defined: what nobody has written still holds the fresh byte.
-
-    keep: False forgets that the array was fresh.
-    """
-    start = int(array.ctypes.data)
-    with _LOCK:
-        for key, (alive, shadow) in [*_FRESH.items()]:
-            whole = alive()
-            if whole is None or not key <= start < key + shadow.nbytes:
-                continue
-            if not keep:
-                del _FRESH[key]
-                return None
-            part = shadow[start - key : start - key + array.nbytes]
-            part[array.reshape(-1).view(np.uint8) != byte] = 0
-            return part if part.any() else None
-    return None
-
-
 @dataclass
 class AddressSpace:
     """The allocations of a launch or a module, in order of address."""

@@ -164,7 +164,7 @@ def test_stores_in_one_warp_without_syncwarp(compiler, folder):
     run = next(r for n, r in RUNS if r["id"] == "epilogue_fragments")
     _, _, result = launch("bc_epilogue_fragments", run, compiler, folder, check="all")
     assert [(h.kind, h.scope, h.severity, h.first_line, h.second_line, h.words) for h in result.hazards] == [
-        ("WAW", "intra-warp", "warning", 36, 37, 20)
+        ("WAW", "intra-warp", "warning", 36, 37, 28)
     ]
 
 

@@ -336,7 +336,7 @@ def _bits(shape: tuple[int, ...], dtype: str, rng: np.random.Generator, params: 
 
 
 def _uninit(shape: tuple[int, ...], dtype: str, rng: np.random.Generator, params: list[str]) -> Array:
-    from fasim.sm.arguments import empty
+    from fasim.sm.fresh import empty
 
     return empty(shape, DTYPES[dtype])
 

@@ -9,25 +9,14 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import LaunchError
-from fasim.gmem import AddressSpace, Allocation, DeviceBuffer, fresh_shadow, live_buffers, remember_fresh
+from fasim.gmem import AddressSpace, Allocation, DeviceBuffer, live_buffers
 from fasim.isa.program import Parameter, Program
-from fasim.sm.cta import FRESH_BYTE
+from fasim.sm.fresh import launched, undefined_bits
 from fasim.sm.watch import Shadows
 from fasim.toolchain.signature import Declared, bits_name, numpy_name, refuses, signed_range
 
 Array = np.ndarray[Any, Any]
 _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-
-
-def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
-    """An uninitialised array: every byte is 0xff (a NaN, -1), so that results which were never written show.
-
-    Checked launches know that its bytes are undefined until a kernel, or anybody else, writes something else there.
-    """
-    result = np.empty(shape, dtype)
-    result.reshape(-1).view(np.uint8)[...] = FRESH_BYTE
-    remember_fresh(result)
-    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +97,15 @@ class Arguments:
         """The buffers that may hold undefined bytes; after a launch that is not checked nobody knows, so they count as defined."""
         found = Shadows()
         for allocation in self.space.allocations:
-            shadow = fresh_shadow(allocation.data, FRESH_BYTE, keep=checked)
+            shadow = undefined_bits(allocation.data, checked=checked)
             if shadow is not None:
                 found.buffers.append((allocation.name, allocation.data, shadow))
         return found if checked else None
 
     def write_back(self) -> None:
         """After the launch: arrays that had to be copied get their new contents."""
+        for allocation in self.space.allocations:
+            launched(allocation.data)
         for original, copy in self.copies:
             if original.flags.writeable:
                 original[...] = copy

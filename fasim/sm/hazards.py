@@ -183,7 +183,7 @@ class _Maker:
             first=self.source(shown.first),
             second=self.source(shown.second),
             words=len(words),
-            lanes=sum(r.count for r in records),
+            lanes=(shown.first_lanes.bit_count() + shown.second_lanes.bit_count()),
             text=self._race_text(name, scope, shown, len(words), benign=not harmful),
             word_offsets=tuple(words),
             **self.who(shown),
@@ -263,10 +263,12 @@ class _Maker:
 
     def undefined(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
         """Reads of what was never written, if the value decided something."""
+        joined = _joined([(r.first, r.second) for r in records if r.kind == h.F_JOINED])
         sinks: dict[int, list[_Record]] = defaultdict(list)
         for r in records:
             if r.kind == h.F_DECIDED:
-                sinks[r.first].append(r)
+                for origin in joined.get(r.first, {r.first}):
+                    sinks[origin].append(r)
         reads: dict[tuple[str, Place], _Group] = defaultdict(_Group)
         for r in records:
             if r.kind == h.F_READ_UNDEFINED and r.first in sinks:
@@ -355,6 +357,16 @@ class _Maker:
             text=text,
             **self.who(shown),
         )
+
+
+def _joined(pairs: Sequence[tuple[int, int]]) -> dict[int, set[int]]:
+    """The origins that were combined with each other, on whatever way."""
+    found: dict[int, set[int]] = {}
+    for a, b in pairs:
+        both = found.get(a, {a}) | found.get(b, {b})
+        for each in both:
+            found[each] = both
+    return found
 
 
 def _raced_words(races: Sequence[Hazard]) -> dict[Place, set[int]]:

@@ -16,7 +16,7 @@ from fasim.isa.program import HandlerUse, Program
 from fasim.numerics import native
 from fasim.warp.handlers import HandlerKey, reference_handler
 from fasim.warp.schedule import LONGEST_SLICE_INSTRUCTIONS, QUANTUM_INSTRUCTIONS
-from fasim.warp.taint import AUX_SHUFFLE
+from fasim.warp.taint import AUX_BANKS, AUX_DESTS, AUX_MMA, AUX_SHUFFLE, AUX_SOURCES, BANK_CODES, SHOWN_SOURCES
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,12 @@ def _link_shadows(program: Program, machine: Machine, code: np.ndarray[Any, Any]
     addresses = machine.shadow_addresses(shadowed.values())
     for pc, use in shadowed.items():
         code.view(np.int64)[pc, m.AT_SHADOW // 8] = addresses[use]
+        dests, sources = dest_operands(ROWS[use.name]), source_operands(ROWS[use.name])
+        aux = len(dests) << AUX_DESTS | len(sources) << AUX_SOURCES
+        for i, source in enumerate(sources[:SHOWN_SOURCES]):
+            aux |= BANK_CODES[source.bank] << AUX_BANKS + 2 * i
         opcode = use.name.split(".")[0]
-        if opcode == "shfl":
-            code[pc, m.AT_AUX // 4] = AUX_SHUFFLE
-        elif opcode in ("mma", "wmma"):
-            sources = source_operands(ROWS[use.name])
-            wide = sources[0].bank == 64
-            code[pc, m.AT_AUX // 4] = len(dest_operands(ROWS[use.name])) | len(sources) << 8 | wide << 16
+        code[pc, m.AT_AUX // 4] = aux | (AUX_SHUFFLE if opcode == "shfl" else AUX_MMA if opcode in ("mma", "wmma") else 0)
 
 
 def _reference_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:

@@ -257,7 +257,9 @@ class Kernel:
         try:
             run.run()
         except ExecutionError as error:
-            error.hazards = hazards(program, shape, run.checks, wanted)
+            # what a warp read before the run ended, another one might still have written
+            certain = wanted if shape.warps == 1 else wanted - {"init"}
+            error.hazards = hazards(program, shape, run.checks, certain)
             raise
         finally:
             arguments.write_back()

@@ -74,7 +74,8 @@ class Hazard:
     copy_not_waited; divergent_barrier; absent_lanes. scope: inter-warp, intra-warp or async for races, what was decided
     (address, branch, mma, output) for uninitialised values, else empty. severity: error, warning or note (benign).
     first, second: the instructions, in the order of execution; for an uninitialised value where it was read and what it decided.
-    words: distinct 4-byte words of the space. lanes: lane executions concerned. The rest describes the first occurrence.
+    words: distinct 4-byte words of the space. lanes: lane executions concerned, of races the lanes in the first occurrence, which the
+    rest describes.
     """
 
     kind: str

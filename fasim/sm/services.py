@@ -36,6 +36,7 @@ class Services:
         """Do what the stopped lanes of a warp ask for, lane after lane, and let them go on."""
         pc, warp, mask = (int(state.error[w // 8]) for w in (m.ERR_PC, m.ERR_WARP, m.ERR_LANES))
         state.error[:] = 0
+        self.pc = pc
         operands = self.program.pool[self.program.code[pc, m.AT_POOL // 4] :]
         returns, arguments = int(operands[V_RETURNS // 4]), int(operands[V_ARGUMENTS // 4])
         frames = self._row(state, warp, int(operands[V_FRAME // 4]))
@@ -132,6 +133,10 @@ class Services:
             nonlocal at, count
             at = m.align_up(at, size)
             data = self._bytes(state, local, where, at, size)
+            if state.checks is not None and m.LOCAL_WINDOW <= at < m.LOCAL_WINDOW + m.WINDOW_BYTES:
+                state.checks.print_local(
+                    int(state.context.ctypes.data), local + at - m.LOCAL_WINDOW, size, where.warp, where.lanes[0], self.pc
+                )
             at += size
             count += 1
             return data

@@ -21,7 +21,7 @@ from fasim.smem.wavefronts import OPERATIONS
 from fasim.warp.observe import OLD_BYTES
 
 Array = np.ndarray[Any, Any]
-LOG_CAPACITY, EXTRA_CAPACITY, OBJECT_CAPACITY = 1 << 15, 1 << 14, 64
+LOG_CAPACITY, EXTRA_CAPACITY, OBJECT_CAPACITY = 1 << 15, 1 << 14, 1 << 10
 #: a granule is at most the widest access
 LARGEST_GRANULE = 16
 
@@ -94,7 +94,7 @@ class Checks:
             h.H_FENCED: np.zeros(threads, np.int64),
             h.H_ROW: np.zeros(threads, np.uint32),
             h.H_BARRIERS: np.zeros(m.BARRIERS * threads, np.uint32),
-            h.H_OBJECTS: np.zeros(OBJECT_CAPACITY * (OBJECT_ROW + 4 * threads), np.uint8),
+            h.H_OBJECTS: np.zeros((OBJECT_CAPACITY + 1) * (OBJECT_ROW + 4 * threads), np.uint8),
             h.H_WRITE_TAGS: margined(granules, np.int64),
             h.H_WRITE_LANES: margined(granules, np.uint32),
             h.H_TAGS: margined(granules * warps, np.int64),
@@ -137,6 +137,13 @@ class Checks:
     def _keep(self, slot: int, array: Array) -> None:
         self.buffers[slot] = array
         self.block[slot // 8] = array.ctypes.data
+
+    def print_local(self, ctx: int, at: int, size: int, warp: int, lane: int, pc: int) -> None:
+        """A lane prints bytes of local memory: an output, if they are undefined."""
+        words = self.memory[3][at & -4 : (at + size + 3) & -4].view(np.uint32)
+        if self.memory[1][at : at + size].any() and words.any():
+            record = h.log(ctx, self.address, h.F_DECIDED, int(words[words != 0][0]) - 1, pc, 0, h.D_OUTPUT)
+            h.note(record, warp, 1 << lane, 0, 0, 0, 1)
 
     @property
     def address(self) -> int:

@@ -33,10 +33,9 @@ from fasim.smem.hazards import (
     H_WARP_EXECUTED,
 )
 
-#: a flag in memory by which threads synchronise: its address, then what its readers learn, 4 bytes a thread
-OBJECT_ROW = 8
-#: the address of the record that stands for several flags
-OTHER_OBJECTS = -1
+#: a flag in memory by which threads synchronise: its address, the last barrier of the CTA, then what its readers learn, 4 bytes a thread;
+#: the records are a hash table, behind which one more stands for all flags that it has no room for
+OBJECT_BASE, OBJECT_ROW = 8, 16
 
 
 @machine_code
@@ -195,19 +194,29 @@ def fence(block: int, warp: int, lanes: int) -> None:
 
 
 @machine_code
-def object_at(block: int, i: int) -> int:
-    """Address of the i-th record of a flag in memory."""
-    return peek_i64(block + H_OBJECTS) + (OBJECT_ROW + 4 * peek_i64(block + H_THREADS)) * i
-
-
-@machine_code
-def find_object(block: int, address: int) -> int:
-    """Address of the record of a flag in memory, 0 if nobody has released anything there."""
-    for i in range(peek_i64(block + H_OBJECT_COUNT)):
-        at = object_at(block, i)
+def find_object(block: int, address: int, make: bool) -> int:
+    """Address of the record of a flag in memory, of a new one if `make`; else 0 if nobody has released anything there."""
+    size, capacity = OBJECT_ROW + 4 * peek_i64(block + H_THREADS), peek_i64(block + H_OBJECT_CAPACITY)
+    base, slot = peek_i64(block + H_CTA_BASE), (address >> 2) % capacity
+    count = peek_i64(block + H_OBJECT_COUNT)
+    crowded = 4 * count >= 3 * capacity
+    while True:
+        at = peek_i64(block + H_OBJECTS) + size * slot
+        if peek_i64(at + OBJECT_BASE) != base:  # free, since what came before the last barrier of the CTA is of no interest
+            if crowded:  # all further flags are taken for one: too much is known then, never too little
+                return peek_i64(block + H_OBJECTS) + size * capacity
+            if not make:
+                return 0
+            fill_bytes(at + OBJECT_ROW, 0, size - OBJECT_ROW)
+            poke_i64(at, address)
+            poke_i64(at + OBJECT_BASE, base)
+            poke_i64(block + H_OBJECT_COUNT, count + 1)
+            if 4 * (count + 1) >= 3 * capacity:
+                fill_bytes(peek_i64(block + H_OBJECTS) + size * capacity, 0, size)
+            return at
         if peek_i64(at) == address:
             return at
-    return 0
+        slot = slot + 1 if slot + 1 < capacity else 0
 
 
 @machine_code
@@ -216,18 +225,7 @@ def release(block: int, warp: int, lane: int, address: int, at_once: bool) -> No
     since = peek_i64(block + H_NOW) + 1 if at_once else peek_i64(peek_i64(block + H_FENCED) + 8 * (32 * warp + lane))
     if since <= peek_i64(block + H_CTA_BASE):
         return
-    found = find_object(block, address)
-    if found == 0:
-        count = peek_i64(block + H_OBJECT_COUNT)
-        if count < peek_i64(block + H_OBJECT_CAPACITY):
-            found = object_at(block, count)
-            poke_i64(found, address)
-            poke_i64(block + H_OBJECT_COUNT, count + 1)
-            fill_bytes(found + OBJECT_ROW, 0, 4 * peek_i64(block + H_THREADS))
-        else:  # the last one stands for all further flags: too much is known then, never too little
-            found = object_at(block, count - 1)
-            poke_i64(found, OTHER_OBJECTS)
-    row = found + OBJECT_ROW
+    row = find_object(block, address, True) + OBJECT_ROW
     learn(block, row, warp, lane)
     raise_to(row + 128 * warp, 1 << lane, since)
     if at_once:
@@ -239,9 +237,7 @@ def acquire(block: int, warp: int, lane: int, address: int) -> None:
     """A strong read: the thread knows what was released there."""
     if peek_i64(block + H_OBJECT_COUNT) == 0:
         return
-    found = find_object(block, address)
-    if found == 0:
-        found = find_object(block, OTHER_OBJECTS)
+    found = find_object(block, address, False)
     if found:
         poke_i64(block + H_PARTIAL, 1)
         poke_i64(block + H_FAR, 1)

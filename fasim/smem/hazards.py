@@ -94,7 +94,8 @@ LOG_BYTES = 96
     F_COPY_NOT_WAITED,
     F_DIVERGENT_BARRIER,
     F_ABSENT_LANES,
-) = range(1, 9)
+    F_JOINED,
+) = range(1, 10)
 # details of a race: flags
 R_ASYNC, R_BENIGN, R_SAME_WARP = 1, 2, 4
 #: what an undefined value decided

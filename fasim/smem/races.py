@@ -79,9 +79,11 @@ def reversed_order(block: int, old: int, tag: int) -> bool:
     Which of two unordered accesses happens first is chance. A person reads them in the order in which any one warp makes them since the
     last barrier.
     """
-    warp = warp_of(old)
+    warp, base = warp_of(old), peek_i64(block + H_EXECUTIONS_BASE)
     first, second = peek_i64(last_execution(block, site_of(old), warp)), peek_i64(last_execution(block, site_of(tag), warp))
-    return peek_i64(block + H_EXECUTIONS_BASE) < second < first
+    if second <= base and not old & PENDING and peek_i64(last_execution(block, site_of(old), warp_of(tag))) <= base:
+        return site_of(tag) < site_of(old)  # no warp makes both: as they stand in the program
+    return base < second < first
 
 
 @machine_code

@@ -76,7 +76,7 @@ def store(ctx: int, pc: int, site: int, registers: int, operands: int, mask: int
     if peek_i64(ctx + C_HAZARDS):
         lanes_add(hosts, hosts, size * (1 - count))
         taint_store(ctx, pc, operands, mask)
-        observe_stored(ctx, site, registers, operands, mask)
+        observe_stored(ctx, site, registers, operands, mask, 0)
     return 0
 
 

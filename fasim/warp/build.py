@@ -1,4 +1,4 @@
-"""The machine compiled in a process of its own: numba is left out of the caller's, and its optimiser, which ours makes superfluous, is off."""
+"""The machine compiled in a process of its own, where numba does not optimise, which our own passes do, and is not in the caller's way."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from fasim.numerics.native import (
 from fasim.smem.cells import WRITE
 from fasim.smem.hazards import H_DUMP, H_ZEROS
 from fasim.warp.memory import resolve
-from fasim.warp.observe import observe, observe_stored
+from fasim.warp.observe import MATRIX, TRANSPOSED, observe, observe_stored
 from fasim.warp.taint import origin_file, shadow_file, tainted
 from fasim.warp.taint_memory import note_read, origin_address, set_origin, shadow_hosts
 
@@ -30,11 +30,17 @@ def ldmatrix(ctx: int, pc: int, site: int, registers: int, operands: int, mask: 
     rows = (1 << 8 * peek_i32(operands + M_COUNT)) - 1
     if resolve(ctx, registers, operands, rows, 1):
         return 1
-    observe(ctx, site, operands, rows, 0, 16)
+    observe(ctx, site, operands, rows, shape_of(operands), 16)
     if peek_i64(ctx + C_HAZARDS):
         taint_ldmatrix(ctx, pc, operands, rows)
     read_matrices(registers, operands, peek_i64(ctx + C_SCRATCH))
     return 0
+
+
+@machine_code
+def shape_of(operands: int) -> int:
+    """Which lanes hold the elements of a row, for the search for races."""
+    return MATRIX | TRANSPOSED if peek_i32(operands + M_TRANSPOSED) else MATRIX
 
 
 @machine_code
@@ -58,11 +64,11 @@ def stmatrix(ctx: int, pc: int, site: int, registers: int, operands: int, mask: 
     rows = (1 << 8 * peek_i32(operands + M_COUNT)) - 1
     if resolve(ctx, registers, operands, rows, 2):
         return 1
-    observe(ctx, site, operands, rows, WRITE, 16)
+    observe(ctx, site, operands, rows, WRITE | shape_of(operands), 16)
     write_matrices(registers, operands, peek_i64(ctx + C_SCRATCH))
     if peek_i64(ctx + C_HAZARDS):
         taint_stmatrix(ctx, pc, operands, rows)
-        observe_stored(ctx, site, 0, operands, rows)
+        observe_stored(ctx, site, 0, operands, rows, shape_of(operands))
     return 0
 
 

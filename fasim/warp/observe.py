@@ -28,13 +28,14 @@ from fasim.numerics.native import (
     popcount,
 )
 from fasim.smem.accounts import account
-from fasim.smem.cells import SILENT, STRONG_ACCESS, WRITE, make_tag, pc_of_site
+from fasim.smem.cells import FLAG_BITS, SILENT, STRONG_ACCESS, WRITE, make_tag, pc_of_site
 from fasim.smem.clocks import acquire, release
 from fasim.smem.hazards import F_WAW, H_FENCES, H_OLD, H_SHIFT, H_STRONG, H_UNDEFINED_SMEM, R_SAME_WARP, log, note
 from fasim.smem.races import access, access_row, note_execution, read_lanes
 
-#: beside the flags of a tag: an atomic reads and writes
-RMW = 1 << 8
+#: beside the flags of a tag: an atomic reads and writes; a row of a matrix belongs to the lanes that hold its elements, with .trans
+#: to others
+RMW, MATRIX, TRANSPOSED = 1 << 8, 1 << 9, 1 << 10
 #: what was at a lane's address before a store: up to 32 bytes, then whether any of them was undefined
 OLD_BYTES, OLD_UNDEFINED = 40, 32
 
@@ -68,8 +69,16 @@ def shared_lanes(ctx: int, space: int, mask: int) -> int:
 def note_access(ctx: int, block: int, site: int, mask: int, size: int, flags: int) -> None:
     """Look for races of the lanes in `mask`, which access `size` bytes of shared memory each; host addresses stand in scratch."""
     hosts, smem, shift = peek_i64(ctx + C_SCRATCH), peek_i64(ctx + C_SMEM), peek_i64(block + H_SHIFT)
-    tag = make_tag(block, site, peek_i64(ctx + C_WARP), flags)
+    tag = make_tag(block, site, peek_i64(ctx + C_WARP), flags & FLAG_BITS)
     note_execution(block, site, peek_i64(ctx + C_WARP))
+    if flags & MATRIX:
+        while mask:
+            lane = first_bit(mask)
+            mask &= mask - 1
+            offset = peek_i64(hosts + 8 * lane) - smem
+            for granule in range(offset >> shift, (offset + size) >> shift):
+                access(ctx, block, granule, tag, holders(lane, flags & TRANSPOSED))
+        return
     neighbours, left = lanes_step(hosts, mask, size), mask
     distinct = neighbours or steady(hosts, mask, size)
     if neighbours and size == 1 << shift and not flags & STRONG_ACCESS and peek_i64(block + H_STRONG) == 0:
@@ -86,6 +95,12 @@ def note_access(ctx: int, block: int, site: int, mask: int, size: int, flags: in
         left &= ~lanes
         for granule in range((host - smem) >> shift, (host - smem + size) >> shift):
             access(ctx, block, granule, tag, lanes)
+
+
+@machine_code
+def holders(row: int, transposed: int) -> int:
+    """The lanes that hold elements of a row of an 8x8 matrix."""
+    return 0x11111111 << (row >> 1 & 3) if transposed else 0xF << 4 * (row & 7)
 
 
 @machine_code
@@ -132,7 +147,7 @@ def observe(ctx: int, site: int, operands: int, mask: int, flags: int, size: int
     if flags & WRITE and not flags & RMW:
         keep_old(ctx, block, lanes, size)
     else:
-        note_access(ctx, block, site, lanes, size, flags & ~RMW)
+        note_access(ctx, block, site, lanes, size, flags)
 
 
 @machine_code
@@ -160,11 +175,11 @@ def same_bytes(a: int, b: int, count: int) -> bool:
 
 
 @machine_code
-def observe_stored(ctx: int, site: int, registers: int, operands: int, mask: int) -> None:
+def observe_stored(ctx: int, site: int, registers: int, operands: int, mask: int, shape: int) -> None:
     """The races of a store that has been carried out; the host addresses of its first elements stand in scratch.
 
-    A store that leaves every byte as it was changes nothing for anybody. Lanes that store different values to one address race with each
-    other.
+    shape: 0, or MATRIX and TRANSPOSED. A store that leaves every byte as it was changes nothing for anybody. Lanes that store different
+    values to one address race with each other.
     """
     block = peek_i64(ctx + C_HAZARDS)
     if block == 0:
@@ -174,7 +189,7 @@ def observe_stored(ctx: int, site: int, registers: int, operands: int, mask: int
         return
     size, count = peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
     hosts, old = peek_i64(ctx + C_SCRATCH), peek_i64(block + H_OLD)
-    flags = WRITE | STRONG_ACCESS if peek_i32(operands + P_ORDER) else WRITE
+    flags = WRITE | STRONG_ACCESS | shape if peek_i32(operands + P_ORDER) else WRITE | shape
     silent, left = 0, lanes
     while left:
         lane = first_bit(left)
@@ -182,7 +197,7 @@ def observe_stored(ctx: int, site: int, registers: int, operands: int, mask: int
         before = old + OLD_BYTES * lane
         if peek_u8(before + OLD_UNDEFINED) == 0 and same_bytes(before, peek_i64(hosts + 8 * lane), size * count):
             silent |= 1 << lane
-    if not lanes_step(hosts, lanes, size * count) and flags == WRITE:
+    if not lanes_step(hosts, lanes, size * count) and not flags & STRONG_ACCESS:
         left = lanes
         while left:
             lane = first_bit(left)

@@ -68,6 +68,7 @@ from fasim.smem.hazards import (
     D_BRANCH,
     D_MMA,
     F_DECIDED,
+    F_JOINED,
     F_READ_UNDEFINED,
     H_ORIGIN_REGS,
     H_SHADOW_REGS,
@@ -78,8 +79,11 @@ from fasim.warp.splits import (
     warp_at,
 )
 
-#: AT_AUX of register instructions under checks
-AUX_SHUFFLE = 1 << 30
+#: AT_AUX of register instructions under checks: how many destinations and sources they have, of the first sources two bits each for the
+#: bank (BANK_CODES), and what they are
+AUX_DESTS, AUX_SOURCES, AUX_BANKS, AUX_MMA, AUX_SHUFFLE = 0, 8, 16, 1 << 28, 1 << 30
+SHOWN_SOURCES = 6
+BANK_CODES = {32: 0, 64: 1, 1: 2}
 
 
 @machine_code
@@ -148,11 +152,12 @@ def taint_step(ctx: int, warp: int, pc: int, rec: int, kind: int, registers: int
         predicate_decides(ctx, block, pc, guard, mask, D_BRANCH)
     if execute == 0:
         return
-    if (kind == LANES or kind == COLLECTIVE) and aux and not aux & AUX_SHUFFLE:
-        # an mma: number of destinations, sources, whether they have 64 bits
-        for i in range(aux & 0xFF, (aux & 0xFF) + (aux >> 8 & 0xFF)):
-            row_decides(ctx, block, pc, peek_i32(operands + 4 * i), aux >> 16 & 1, execute, D_MMA)
+    if (kind == LANES or kind == COLLECTIVE) and aux & AUX_MMA:
+        dests = aux >> AUX_DESTS & 0xFF
+        for i in range(dests, dests + (aux >> AUX_SOURCES & 0xFF)):
+            row_decides(ctx, block, pc, peek_i32(operands + 4 * i), aux >> AUX_BANKS & 1, execute, D_MMA)
     if kind == LANES:
+        join_origins(ctx, block, operands, aux, execute)
         handler = peek_i64(rec + AT_SHADOW)
         call_shadow(handler, registers, shadow_file(ctx, block, warp), origin_file(ctx, block, warp), operands, execute)
     elif kind in MEMORY_KINDS:
@@ -182,6 +187,27 @@ def taint_step(ctx: int, warp: int, pc: int, rec: int, kind: int, registers: int
             poke_u32(at, peek_u32(at) & ~execute)
     elif kind == CLOCK:
         define(shadow_file(ctx, block, warp) + peek_i32(operands + T_DEST), peek_i32(operands + T_BYTES), execute)
+
+
+@machine_code
+def join_origins(ctx: int, block: int, operands: int, aux: int, execute: int) -> None:
+    """An instruction combines undefined values: what its result decides, all of them decide."""
+    warp = peek_i64(ctx + C_WARP)
+    shadows, origins = shadow_file(ctx, block, warp), origin_file(ctx, block, warp)
+    dests, sources = aux >> AUX_DESTS & 0xFF, aux >> AUX_SOURCES & 0xFF
+    first = 0
+    for i in range(min(sources, SHOWN_SOURCES)):
+        row, bank = peek_i32(operands + 4 * (dests + i)) & -2, aux >> AUX_BANKS + 2 * i & 3
+        lanes = peek_u32(shadows + row) & execute if bank == 2 else lanes_nonzero_i64(shadows + row, execute)
+        if bank == 0:
+            lanes = lanes_nonzero_u32(shadows + row, execute)
+        while lanes:
+            origin = peek_u32(origins + row + (0 if bank == 2 else 4 * first_bit(lanes)))
+            lanes &= lanes - 1
+            if first == 0:
+                first = origin
+            elif origin != first and origin != ABSENT_LANE:
+                note(log(ctx, block, F_JOINED, first - 1, origin - 1, 0, 0), warp, 0, warp, 0, 0, 1)
 
 
 @machine_code

@@ -188,3 +188,100 @@ def test_v21_conflicts_are_those_of_an_h200(n, bc, layout, causal, wavefronts, c
         for op in ("ld", "st")
     )
     assert loads == [wavefronts, conflicts] and stores == [n, 0]
+
+
+def all_ones(a):
+    a[...] = -1
+
+
+def by_ufunc(a):
+    np.add(np.full(32, -2, np.int32), 1, out=a)
+
+
+def by_view(a):
+    a[:16].fill(-1)
+    a[16:][...] = -1
+
+
+@pytest.mark.parametrize("write", [all_ones, by_ufunc, by_view, lambda a: a.fill(-1), lambda a: np.copyto(a, np.arange(32))])
+def test_what_the_host_writes_is_defined(write):
+    kernel = fasim.compile('extern "C" __global__ void k(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }\n').kernel("k")
+    buffer, out = fasim.empty(32, np.int32), np.zeros(32, np.int32)
+    assert kernel.launch(1, 32, [buffer, out], check="all").hazards[0].words == 32
+    write(buffer)
+    assert not kernel.launch(1, 32, [buffer, out], check="all").hazards
+    assert out.tolist() == np.asarray(buffer).tolist()
+
+
+def test_part_of_a_fresh_array_stays_undefined():
+    kernel = fasim.compile('extern "C" __global__ void k(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }\n').kernel("k")
+    buffer, out = fasim.empty((4, 8), np.int32), np.zeros(32, np.int32)
+    buffer[:, ::2] = -1
+    [hazard] = kernel.launch(1, 32, [buffer, out], check="all").hazards
+    assert hazard.words == 16 and hazard.word_offsets == tuple(range(4, 128, 8))
+    assert type(buffer + 1) is np.ndarray and (buffer == -1).all()
+
+
+def test_atomics_on_fresh_memory_leave_it_undefined():
+    source = """
+extern "C" __global__ void add(int *a) { atomicAdd(&a[threadIdx.x], 1); }
+extern "C" __global__ void use(const int *a, int *o) { o[threadIdx.x] = a[threadIdx.x]; }
+"""
+    module, buffer = fasim.compile(source), fasim.empty(32, np.int32)
+    module.kernel("add").launch(1, 32, [buffer], check="all")
+    [hazard] = module.kernel("use").launch(1, 32, [buffer, np.zeros(32, np.int32)], check="all").hazards
+    assert (hazard.kind, hazard.words) == ("uninit_global", 32)
+
+
+UNDEFINED = r"""
+#include <cstdio>
+extern "C" __global__ void sum(int *out) {
+    __shared__ int s[64];
+    int x = s[threadIdx.x];                         // 5
+    int y = s[threadIdx.x + 32];                    // 6
+    out[threadIdx.x] = x + y;                       // 7
+}
+extern "C" __global__ void show() {
+    __shared__ int s[32];
+    int x = s[threadIdx.x];                         // 11
+    if (threadIdx.x == 3) printf("%d\n", x);        // 12
+}
+extern "C" __global__ void then_fails(int *out) {
+    __shared__ int s[64];
+    s[threadIdx.x] = 1;
+    out[threadIdx.x + 1000000 * (s[63 - threadIdx.x] != 1)] = 1;
+}
+extern "C" __global__ void one_line(int *out) {
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    int v = t < 16 ? __shfl_down_sync(0xffffu, t, 8) : 0; int w = s[t]; out[t] = (t < 8 ? v : 0) + w;  // 22
+}
+"""
+
+
+@pytest.mark.parametrize("backend", ["jit", "reference"])
+def test_every_part_of_an_undefined_value_is_named(backend):
+    kernel = fasim.compile(UNDEFINED).kernel("sum")
+    hazards = kernel.launch(1, 32, [np.zeros(32, np.int32)], check="all", backend=backend).hazards
+    assert [(h.kind, h.first_line, h.second_line, h.words) for h in hazards] == [
+        ("uninit_shared", 5, 7, 32),
+        ("uninit_shared", 6, 7, 32),
+    ]
+
+
+def test_printing_is_an_output():
+    printed = []
+    result = fasim.compile(UNDEFINED).kernel("show").launch(1, 32, [], check="all", output=printed.append)
+    assert [(h.kind, h.first_line, h.second_line, h.scope) for h in result.hazards] == [("uninit_shared", 11, 12, "output")]
+    assert printed == ["-1\n"]
+
+
+def test_after_an_error_nothing_is_called_uninitialised_that_might_still_have_been_written():
+    with pytest.raises(ExecutionError) as caught:
+        fasim.compile(UNDEFINED).kernel("then_fails").launch(1, 64, [np.zeros(64, np.int32)], check="all")
+    assert not caught.value.hazards
+
+
+def test_a_harmless_undefined_value_on_the_line_of_a_harmful_one():
+    hazards = fasim.compile(UNDEFINED).kernel("one_line").launch(1, 32, [np.zeros(32, np.int32)], check="all").hazards
+    assert [(h.kind, h.words) for h in hazards] == [("uninit_shared", 32)]

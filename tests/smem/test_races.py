@@ -29,7 +29,7 @@ class Block:
         sizes = {
             h.H_KNOWN: 4 * THREADS * THREADS, h.H_EXECUTED: 4 * 32 * THREADS, h.H_WARP_EXECUTED: 8 * WARPS,
             h.H_WARP_BASE: 8 * WARPS, h.H_FENCED: 8 * THREADS, h.H_ROW: 4 * THREADS,
-            h.H_BARRIERS: 4 * 16 * THREADS, h.H_OBJECTS: 4 * (clocks.OBJECT_ROW + 4 * THREADS), h.H_WRITE_TAGS: 8 * WORDS,
+            h.H_BARRIERS: 4 * 16 * THREADS, h.H_OBJECTS: 5 * (clocks.OBJECT_ROW + 4 * THREADS), h.H_WRITE_TAGS: 8 * WORDS,
             h.H_WRITE_LANES: 4 * WORDS, h.H_TAGS: 8 * WORDS * WARPS, h.H_LANES: 4 * WORDS * WARPS, h.H_HEADS: 4 * WORDS,
             h.H_EXTRA: EXTRA_BYTES * 4096, h.H_EXECUTIONS: 8 * SITES * WARPS, h.H_LOG: h.LOG_BYTES * 4096,
         }  # fmt: skip
