@@ -141,9 +141,12 @@ class Checks:
     def print_local(self, ctx: int, at: int, size: int, warp: int, lane: int, pc: int) -> None:
         """A lane prints bytes of local memory: an output, if they are undefined."""
         words = self.memory[3][at & -4 : (at + size + 3) & -4].view(np.uint32)
-        if self.memory[1][at : at + size].any() and words.any():
-            record = h.log(ctx, self.address, h.F_DECIDED, int(words[words != 0][0]) - 1, pc, 0, h.D_OUTPUT)
-            h.note(record, warp, 1 << lane, 0, 0, 0, 1)
+        if not self.memory[1][at : at + size].any():
+            return
+        origin = int(words[words != 0][0]) - 1 if words.any() else pc
+        if not words.any():
+            h.note(h.log(ctx, self.address, h.F_READ_UNDEFINED, pc, 0, at & -4, m.LOCAL), warp, 1 << lane, 0, 0, 0, 1)
+        h.note(h.log(ctx, self.address, h.F_DECIDED, origin, pc, 0, h.D_OUTPUT), warp, 1 << lane, 0, 0, 0, 1)
 
     @property
     def address(self) -> int:

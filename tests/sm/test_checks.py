@@ -241,8 +241,8 @@ extern "C" __global__ void sum(int *out) {
     int y = s[threadIdx.x + 32];                    // 6
     out[threadIdx.x] = x + y;                       // 7
 }
-extern "C" __global__ void show() {
-    __shared__ int s[32];
+extern "C" __global__ void show(int n) {
+    __shared__ int s[32]; if (threadIdx.x < n) s[threadIdx.x] = 1; __syncwarp();
     int x = s[threadIdx.x];                         // 11
     if (threadIdx.x == 3) printf("%d\n", x);        // 12
 }
@@ -271,7 +271,7 @@ def test_every_part_of_an_undefined_value_is_named(backend):
 
 def test_printing_is_an_output():
     printed = []
-    result = fasim.compile(UNDEFINED).kernel("show").launch(1, 32, [], check="all", output=printed.append)
+    result = fasim.compile(UNDEFINED).kernel("show").launch(1, 32, [2], check="all", output=printed.append)
     assert [(h.kind, h.first_line, h.second_line, h.scope) for h in result.hazards] == [("uninit_shared", 11, 12, "output")]
     assert printed == ["-1\n"]
 
