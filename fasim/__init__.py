@@ -1,7 +1,7 @@
 """fasim: the CUDA kernel lab that needs no GPU.
 
-    module = fasim.compile("kernel.cu", arch="sm_90")
-    result = module.kernel("name").launch(grid=8, block=128, args=[a, b, np.int32(n)])
+module = fasim.compile("kernel.cu", arch="sm_90")
+result = module.kernel("name").launch(grid=8, block=128, args=[a, b, np.int32(n)])
 """
 
 from typing import TYPE_CHECKING, Any

@@ -137,6 +137,12 @@ def lanes_note(tags: int, bits: int, mask: int, tag: int, base: int) -> bool:
     return True
 
 
+def lanes_raise(target: int, source: int) -> None:
+    """target[lane] = max(target[lane], source[lane]), of 32 x u32."""
+    for lane in LANES:
+        poke_u32(target + 4 * lane, max(peek_u32(target + 4 * lane), peek_u32(source + 4 * lane)))
+
+
 def lanes_nonzero_u32(row: int, mask: int) -> int:
     """The lanes in the mask whose word in a row of 32 x u32 is not zero."""
     return sum(1 << lane for lane in _taking_part(mask) if peek_u32(row + 4 * lane))

@@ -199,6 +199,14 @@ def _nonzero(bits: int) -> Any:
     return codegen
 
 
+def _raise(builder: Any, args: Any) -> None:
+    words = ir.VectorType(I32, 32)
+    old, new = (_vector(builder, at, words) for at in args)
+    most = builder.select(builder.icmp_unsigned(">", new, old), new, old)
+    builder.store(most, builder.inttoptr(args[0], POINTER), align=1)
+
+
+_overload_lanes("raise", types.void, _raise)
 _overload_lanes("match", types.boolean, _match)
 _overload_lanes("nonzero_u32", types.int64, _nonzero(32))
 _overload_lanes("nonzero_i64", types.int64, _nonzero(64))

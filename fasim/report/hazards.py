@@ -31,6 +31,7 @@ TITLES = {
     "uninit_lane": "value of a lane that does not take part used",
     "divergent_barrier": "barrier that not all lanes reach",
     "absent_lanes": "lanes named in a mask that do not come",
+    "unnamed_lanes": "lanes that their own mask does not name",
     "deadlock": "deadlock",
     "instruction_limit": "kernel that does not end",
     "misaligned": "misaligned access",
@@ -235,7 +236,7 @@ def _lines(finding: Finding) -> list[Any]:
     facts = []
     if finding.words:
         facts.append(f"{finding.words} word{'s' if finding.words != 1 else ''} of {finding.space} memory{_offsets(finding.word_offsets)}")
-    if finding.lanes:
+    if finding.lanes and finding.kind not in _ROLES:
         facts.append(f"{finding.lanes} lane execution{'s' if finding.lanes != 1 else ''}")
     if finding.times > 1:
         facts.append(f"{finding.times} pairs of instructions")

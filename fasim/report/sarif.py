@@ -30,6 +30,7 @@ _HELP = {
     "uninit_lane": "A shuffle reads a lane that does not execute it: the value is undefined.",
     "divergent_barrier": "A barrier is in code that not all lanes of a warp, or not all warps, execute.",
     "absent_lanes": "A warp operation names lanes in its mask that do not execute it.",
+    "unnamed_lanes": "Lanes execute a warp operation with a mask that does not name them.",
     "deadlock": "All threads wait for something that cannot come.",
 }
 

@@ -28,6 +28,7 @@ RACES = {h.F_RAW: "RAW", h.F_WAR: "WAR", h.F_WAW: "WAW"}
 #: a source line, and those of the calls that were inlined
 Place = tuple[tuple[str, int], ...]
 MEANING = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
+UNSYNCHRONISED = {h.F_DIVERGENT_BARRIER: "divergent_barrier", h.F_ABSENT_LANES: "absent_lanes", h.F_UNNAMED_LANES: "unnamed_lanes"}
 UNINIT = {m.SHARED: "uninit_shared", m.LOCAL: "uninit_local", COLLECTIVE_SPACE: "uninit_lane"}
 
 
@@ -191,8 +192,12 @@ class _Maker:
 
     def _race_text(self, kind: str, scope: str, record: _Record, words: int, *, benign: bool) -> str:
         first, second = self.at(record.first), self.at(record.second)
+        if first == second and record.first != record.second:
+            first, second = (f"{self.at(pc)} (`{self.source(pc).text}`)" for pc in (record.first, record.second))
         count = f"{words} word{'s' if words != 1 else ''}"
         lead = f"{kind} ({MEANING[kind]}) on {count} of shared memory: "
+        if benign and record.first == record.second:
+            return f"{lead}at {first} several threads write the same value, and nothing orders them: harmless"
         if benign:
             return f"{lead}{first} and {second} are not ordered, but what is written is what was there: harmless"
         if record.first == record.second and scope != "async":
@@ -322,7 +327,7 @@ class _Maker:
         """Lanes that do not come together where they have to."""
         groups: dict[tuple[int, Any, Any], _Group] = defaultdict(_Group)
         for r in records:
-            if r.kind in (h.F_DIVERGENT_BARRIER, h.F_ABSENT_LANES):
+            if r.kind in UNSYNCHRONISED:
                 groups[r.kind, self.place(r.first), self.place(r.second) if r.second else None].records.append(r)
         return [self._unsynchronised(kind, group) for (kind, _, _), group in groups.items()]
 
@@ -335,6 +340,11 @@ class _Maker:
                 f"lanes {here} of warp {shown.first_warp} wait in `{source.mnemonic}` at {first} for lanes {there}, which the mask names "
                 "but which go on without it; name only lanes that come, or let all execute it"
             )
+        elif kind == h.F_UNNAMED_LANES:
+            text = (
+                f"lanes {there} of warp {shown.first_warp} execute `{source.mnemonic}` at {first} with a mask that does not name them; "
+                "every lane has to be in its own mask"
+            )
         elif shown.second:
             text = (
                 f"lanes {here} of warp {shown.first_warp} wait at the barrier at {first} while lanes {there} of the same warp wait at "
@@ -346,7 +356,7 @@ class _Maker:
                 "take __syncthreads() out of the condition"
             )
         return Hazard(
-            kind="absent_lanes" if kind == h.F_ABSENT_LANES else "divergent_barrier",
+            kind=UNSYNCHRONISED[kind],
             space="",
             scope="",
             severity="error",

@@ -71,7 +71,7 @@ class Hazard:
     """Something that is wrong, or may be, though it did not stop the kernel; alike findings are one record.
 
     kind: RAW, WAR, WAW; uninit_shared, uninit_global, uninit_local, uninit_lane (shfl from an absent lane);
-    copy_not_waited; divergent_barrier; absent_lanes. scope: inter-warp, intra-warp or async for races, what was decided
+    copy_not_waited; divergent_barrier; absent_lanes; unnamed_lanes. scope: inter-warp, intra-warp or async for races, what was decided
     (address, branch, mma, output) for uninitialised values, else empty. severity: error, warning or note (benign).
     first, second: the instructions, in the order of execution; for an uninitialised value where it was read and what it decided.
     words: distinct 4-byte words of the space. lanes: lane executions concerned, of races the lanes in the first occurrence, which the

@@ -95,7 +95,8 @@ LOG_BYTES = 96
     F_DIVERGENT_BARRIER,
     F_ABSENT_LANES,
     F_JOINED,
-) = range(1, 10)
+    F_UNNAMED_LANES,
+) = range(1, 11)
 # details of a race: flags
 R_ASYNC, R_BENIGN, R_SAME_WARP = 1, 2, 4
 #: what an undefined value decided

@@ -71,7 +71,7 @@ from fasim.isa.machine import (
     YIELD,
     YIELDED,
 )
-from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS
+from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS, Y_MEMBERS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.smem.clocks import execute_together, fence
 from fasim.smem.cp_async import abandon, pending_granules
@@ -95,7 +95,7 @@ from fasim.warp.splits import (
     wake,
     warp_at,
 )
-from fasim.warp.stray import all_arrived, await_lanes, stray_step
+from fasim.warp.stray import all_arrived, await_lanes, check_masks, stray_step
 from fasim.warp.sync import arrive, sync_lanes
 from fasim.warp.taint import settle, taint_collective, taint_step
 
@@ -272,6 +272,8 @@ def run_warp(ctx: int, warp: int) -> int:
             if kind == COLLECTIVE:
                 ready = gather(ctx, warp, pc, peek_i32(rec + AT_MEMBER), execute)
                 if hazards:
+                    if peek_i32(rec + AT_MEMBER) >= 0:
+                        check_masks(ctx, warp, pc, registers + peek_i32(rec + AT_MEMBER), execute)
                     if execute & ~ready:
                         await_lanes(ctx, warp, pc, execute, named_lanes(rec, registers, execute & ~ready), mask & ~execute, pc + 1)
                     elif peek_i64(record + W_STRAY_PC) == pc:
@@ -329,6 +331,8 @@ def run_warp(ctx: int, warp: int) -> int:
                     add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
                 break
             elif kind == WARP_SYNC:
+                if hazards:
+                    check_masks(ctx, warp, pc, registers + peek_i32(operands + Y_MEMBERS), execute)
                 sync_lanes(ctx, warp, pc, registers, operands, execute)
                 if mask & ~execute:
                     add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)

@@ -29,8 +29,8 @@ from fasim.isa.machine import (
     W_STRAY,
     W_STRAY_PC,
 )
-from fasim.numerics.native import machine_code, peek_i32, peek_i64, peek_u8, poke_i64, popcount
-from fasim.smem.hazards import F_ABSENT_LANES, F_DIVERGENT_BARRIER, H_AFTER, log, note
+from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u8, peek_u32, poke_i64, popcount
+from fasim.smem.hazards import F_ABSENT_LANES, F_DIVERGENT_BARRIER, F_UNNAMED_LANES, H_AFTER, log, note
 from fasim.warp.splits import split_at, warp_at
 
 #: how many jumps in a row are followed to see whether they lead to the end
@@ -69,6 +69,19 @@ def await_lanes(ctx: int, warp: int, pc: int, arrived: int, named: int, rest: in
     poke_i64(record + W_STRAY, stray & ~arrived & peek_i64(record + W_LIVE))
     poke_i64(record + W_BYPASSED, peek_i64(record + W_BYPASSED) & ~arrived)
     poke_i64(record + W_STRAY_PC, pc)
+
+
+@machine_code
+def check_masks(ctx: int, warp: int, pc: int, row: int, lanes: int) -> None:
+    """Report lanes whose own member mask does not name them; row: address of the masks."""
+    unnamed, left = 0, lanes
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        unnamed |= 1 << lane & ~peek_u32(row + 4 * lane)
+    if unnamed:
+        at = log(ctx, peek_i64(ctx + C_HAZARDS), F_UNNAMED_LANES, pc, 0, 0, 0)
+        note(at, warp, lanes & ~unnamed, warp, unnamed, 0, popcount(unnamed))
 
 
 @machine_code

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from fasim.isa.machine import (
     ABSENT_LANE,
+    ALL_LANES,
     AT_AUX,
     AT_GUARD,
+    AT_MEMBER,
     AT_OPERANDS,
     AT_SHADOW,
     BAR,
@@ -75,9 +77,7 @@ from fasim.smem.hazards import (
     log,
     note,
 )
-from fasim.warp.splits import (
-    warp_at,
-)
+from fasim.warp.splits import same_value, warp_at
 
 #: AT_AUX of register instructions under checks: how many destinations and sources they have, of the first sources two bits each for the
 #: bank (BANK_CODES), and what they are
@@ -220,17 +220,21 @@ def define(row: int, size: int, lanes: int) -> None:
 
 @machine_code
 def taint_collective(ctx: int, warp: int, pc: int, rec: int, registers: int, execute: int) -> None:
-    """The shadows of a shuffle, vote or match; a shuffle may take a value from a lane that does not execute it."""
-    block = peek_i64(ctx + C_HAZARDS)
-    shuffle = peek_i32(rec + AT_AUX) & AUX_SHUFFLE
-    dirty = tainted(ctx, warp)
-    if not dirty and (shuffle == 0 or execute == 0xFFFFFFFF):
+    """The shadows of a shuffle, vote or match; a shuffle may take a value from a lane that does not execute it with the same mask."""
+    block, member = peek_i64(ctx + C_HAZARDS), peek_i32(rec + AT_MEMBER)
+    shuffle, dirty = peek_i32(rec + AT_AUX) & AUX_SHUFFLE, tainted(ctx, warp)
+    together = member < 0 or same_value(registers + member, execute) == execute
+    if not dirty and (shuffle == 0 or (execute == ALL_LANES and together)):
         return
-    operands, origins = peek_i64(rec + AT_OPERANDS), origin_file(ctx, block, warp)
-    call_shadow(peek_i64(rec + AT_SHADOW), registers, shadow_file(ctx, block, warp), origins, operands, execute)
+    handler, operands = peek_i64(rec + AT_SHADOW), peek_i64(rec + AT_OPERANDS)
+    shadows, origins, left = shadow_file(ctx, block, warp), origin_file(ctx, block, warp), execute
+    while left:
+        group = left if together or shuffle == 0 else same_value(registers + member, left)
+        left &= ~group
+        call_shadow(handler, registers, shadows, origins, operands, group)
     if shuffle:
         row = peek_i32(operands)
-        lanes = lanes_nonzero_u32(shadow_file(ctx, block, warp) + row, execute)
+        lanes = lanes_nonzero_u32(shadows + row, execute)
         if lanes:
             poke_i64(warp_at(ctx, warp) + W_TAINTED, 1)
         while lanes:

@@ -285,3 +285,35 @@ def test_after_an_error_nothing_is_called_uninitialised_that_might_still_have_be
 def test_a_harmless_undefined_value_on_the_line_of_a_harmful_one():
     hazards = fasim.compile(UNDEFINED).kernel("one_line").launch(1, 32, [np.zeros(32, np.int32)], check="all").hazards
     assert [(h.kind, h.words) for h in hazards] == [("uninit_shared", 32)]
+
+
+MASKS = r"""
+extern "C" __global__ void too_many(int *out) { out[threadIdx.x] = __ballot_sync(0xffffu, 1); }                                      // 2
+extern "C" __global__ void outside(int *out) {
+    int v = 0;
+    if (threadIdx.x < 16) v = __shfl_sync(0xffffu, (int)threadIdx.x, 20);                                                            // 5
+    else v = __shfl_sync(0xffff0000u, (int)threadIdx.x, 20);                                                                         // 6
+    out[threadIdx.x] = v;                                                                                                            // 7
+}
+extern "C" __global__ void tiles(int *out) { unsigned m = threadIdx.x < 16 ? 0xffffu : 0xffff0000u;
+    out[threadIdx.x] = __shfl_xor_sync(m, (int)threadIdx.x, 8); }
+extern "C" __global__ void tiles_crossed(int *out) { unsigned m = threadIdx.x < 16 ? 0xffffu : 0xffff0000u;
+    out[threadIdx.x] = __shfl_xor_sync(m, (int)threadIdx.x, 16); }                                                                   // 12
+extern "C" __global__ void sync_without_me(int *out) { __syncwarp(threadIdx.x < 4 ? 0xfu : 0xfffffff0u & ~(1u << 9)); out[0] = 1; }   // 13
+"""
+
+
+@pytest.mark.parametrize("backend", ["jit", "reference"])
+@pytest.mark.parametrize(
+    "entry, found",
+    [
+        ("too_many", [("unnamed_lanes", 2, 16)]),
+        ("outside", [("uninit_lane", 5, 16)]),
+        ("tiles", []),
+        ("tiles_crossed", [("uninit_lane", 12, 32)]),
+        ("sync_without_me", [("unnamed_lanes", 13, 1)]),
+    ],
+)
+def test_masks(entry, found, backend):
+    hazards = fasim.compile(MASKS).kernel(entry).launch(1, 32, [np.zeros(32, np.int32)], check="all", backend=backend).hazards
+    assert [(h.kind, h.first_line, h.lanes) for h in hazards] == found

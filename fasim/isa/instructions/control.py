@@ -52,9 +52,7 @@ for _name, _aligned in _BARRIERS:
         operation=BAR_RED_AND,
         aligned=_all,
     )(_machine)
-    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=BAR, operation=BAR_RED_OR, aligned=_all)(
-        _machine
-    )
+    op(f"{_name}.red.or{_aligned}.pred", "d:pred = a:b32, b:b32, c:pred", kind="bar", doc=BAR, operation=BAR_RED_OR, aligned=_all)(_machine)
 op("bar.warp.sync", "mask:b32", kind="warp_sync", doc=SYNC + "bar-warp-sync", min_arch=30)(_machine)
 
 _SCOPES = (".cta", ".cluster", ".gpu", ".sys")
