@@ -81,14 +81,14 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
 
     Checked launches know that its bytes are undefined until a kernel writes them, or the host writes something else there.
     """
-    result = np.empty(shape, dtype).view(FreshArray)
-    data = result.view(np.ndarray).reshape(-1).view(np.uint8)
+    owner = np.empty(shape, dtype)  # what all views keep alive
+    result, data = owner.view(FreshArray), owner.reshape(-1).view(np.uint8)
     data[...] = FRESH_BYTE
     if result.nbytes:
         with _LOCK:
             for key in [key for key, fresh in _FRESH.items() if fresh.alive() is None]:
                 del _FRESH[key]
-            _FRESH[int(result.ctypes.data)] = _Fresh(weakref.ref(result), np.full(result.nbytes, 0xFF, np.uint8), data.copy())
+            _FRESH[int(result.ctypes.data)] = _Fresh(weakref.ref(owner), np.full(result.nbytes, 0xFF, np.uint8), data.copy())
     return result
 
 

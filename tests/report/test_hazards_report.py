@@ -81,7 +81,7 @@ def test_a_race_is_told_with_both_lines(file):
         "  >   13 |     out[t] = s[t ^ 32];",
         "         |     ^ reads (warp 1, lane 31)",
         "      14 | }",
-        "  2 words of shared memory at byte 8-15, 64 lane executions, first in CTA (1, 0, 0)",
+        "  2 words of shared memory at byte 8-15, first in CTA (1, 0, 0)",
         "",
         "k: 1 error",
     ]

@@ -222,6 +222,13 @@ def test_part_of_a_fresh_array_stays_undefined():
     assert type(buffer + 1) is np.ndarray and (buffer == -1).all()
 
 
+def test_a_view_of_a_fresh_array_is_fresh():
+    kernel = fasim.compile('extern "C" __global__ void k(const int *in, int *out) { out[threadIdx.x] = in[threadIdx.x]; }\n').kernel("k")
+    view = np.asarray(fasim.empty(64, np.int32))[32:]
+    [hazard] = kernel.launch(1, 32, [view, np.zeros(32, np.int32)], check="all").hazards
+    assert hazard.words == 32
+
+
 def test_atomics_on_fresh_memory_leave_it_undefined():
     source = """
 extern "C" __global__ void add(int *a) { atomicAdd(&a[threadIdx.x], 1); }
