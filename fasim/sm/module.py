@@ -23,6 +23,7 @@ from fasim.sm.accounting import shared_accesses, totals
 from fasim.sm.arguments import Arguments
 from fasim.sm.grid import GridRun
 from fasim.sm.hazards import checks_of, hazards
+from fasim.sm.limits import RESERVED_SMEM, RESERVED_SMEM_BYTES, launch_shape, triple
 from fasim.sm.machines import link, machine
 from fasim.sm.result import InstructionCount, LaunchResult
 from fasim.sm.services import HEAP_BYTES, HEAP_NAME
@@ -34,8 +35,6 @@ from fasim.toolchain.cache import cached
 from fasim.toolchain.signature import Declared, signature, variable_dtype
 
 Array = np.ndarray[Any, Any]
-#: where shared memory is that the driver keeps for cooperative groups; kernels that ask for it get some behind their own
-RESERVED_SMEM, RESERVED_SMEM_BYTES = "%reserved_smem_offset_1", 1024
 
 
 class Module:
@@ -216,7 +215,7 @@ class Kernel:
             if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
                 raise UsageError(f"{name} is a whole number from 1 on, got {number!r}")
         wanted = checks_of(check)
-        shape = self._shape(_triple(grid, "grid"), _triple(block, "block"), dynamic_smem_bytes, opt_in)
+        shape = launch_shape(program, arch, self.registers, triple(grid, "grid"), triple(block, "block"), dynamic_smem_bytes, opt_in)
         space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
         arguments = Arguments(program, space, addresses, names, self.signature)
         params = arguments.pack(args)
@@ -271,47 +270,6 @@ class Kernel:
         result.hazards = hazards(program, shape, run.checks, wanted)
         return result
 
-    def _shape(self, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic: int, opt_in: bool) -> LaunchShape:
-        program, arch = self.program, self.module.arch
-        for what, sizes, limits in (("grid", grid, arch.grid_limits), ("block", block, arch.block_limits)):
-            for axis, size, limit in zip("xyz", sizes, limits):
-                if not 1 <= size <= limit:
-                    raise LaunchError(f"{what}.{axis} is {size}; {arch.name} allows 1 to {limit}")
-        threads = block[0] * block[1] * block[2]
-        if threads > arch.threads_per_cta:
-            raise LaunchError(f"block {block} has {threads} threads; {arch.name} allows {arch.threads_per_cta}")
-        taken = arch.cta_registers(self.registers, m.align_up(threads, 32) // 32)
-        if taken > arch.registers_per_sm:
-            raise LaunchError(
-                f"kernel {self.name} takes {self.registers} registers a thread, {taken} for {threads} threads; "
-                f"{arch.name} has {arch.registers_per_sm}: use smaller blocks or __launch_bounds__"
-            )
-        if program.required_block and block != program.required_block:
-            raise LaunchError(f"kernel {self.name} requires block {program.required_block} (.reqntid), got {block}")
-        if program.max_threads and threads > program.max_threads:
-            raise LaunchError(
-                f"kernel {self.name} was compiled for at most {program.max_threads} threads (__launch_bounds__), got {threads}"
-            )
-        if not isinstance(dynamic, (int, np.integer)):
-            raise LaunchError(f"dynamic shared memory is a number of bytes, got {dynamic!r}")
-        if dynamic < 0:
-            raise LaunchError(f"dynamic shared memory cannot be {dynamic} bytes")
-        if program.static_smem_bytes > arch.smem_default_bytes:
-            raise LaunchError(
-                f"kernel {self.name} has {program.static_smem_bytes} bytes of static shared memory; the limit is {arch.smem_default_bytes}"
-            )
-        total = program.static_smem_bytes + dynamic
-        limit = arch.smem_opt_in_bytes if opt_in else arch.smem_default_bytes
-        if total > limit:
-            advice = "" if opt_in else "; opt_in=True allows up to " + str(arch.smem_opt_in_bytes)
-            raise LaunchError(
-                f"kernel {self.name} needs {total} bytes of shared memory ({program.static_smem_bytes} static + {dynamic} dynamic); "
-                f"{arch.name} allows {limit} a CTA{advice}"
-            )
-        if RESERVED_SMEM in program.launch_rows:
-            total = m.align_up(total, 128) + RESERVED_SMEM_BYTES
-        return LaunchShape(grid, block, total, dynamic, arch.sms)
-
     def _template(self, shape: LaunchShape, workspace: int) -> Array:
         program = self.program
         template = aligned(len(program.template))
@@ -360,14 +318,6 @@ class Kernel:
 
 def _to_stdout(text: str) -> None:
     print(text, end="", flush=True)
-
-
-def _triple(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
-    sizes = tuple(value) if isinstance(value, (Sequence, np.ndarray)) else (value,)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) for s in sizes):
-        raise LaunchError(f"{what} takes one to three whole numbers, got {value!r}")
-    x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
-    return x, y, z
 
 
 def compile(
