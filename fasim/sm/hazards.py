@@ -87,7 +87,7 @@ def hazards(program: Program, shape: LaunchShape, checks: Sequence[Checks], want
     if "race" in wanted:
         found = found + maker.copies([r for r in records if r.kind == h.F_COPY_NOT_WAITED], races)
     if "init" in wanted:
-        found = found + maker.undefined(records, races)
+        found = found + maker.undefined(records)
     if "sync" in wanted:
         found = found + maker.synchronisation(records)
     order = {"error": 0, "warning": 1, "note": 2}
@@ -266,7 +266,7 @@ class _Maker:
 
     # --- undefined values ----------------------------------------------------------------------------------------------------
 
-    def undefined(self, records: list[_Record], races: Sequence[Hazard]) -> list[Hazard]:
+    def undefined(self, records: list[_Record]) -> list[Hazard]:
         """Reads of what was never written, if the value decided something."""
         joined = _joined([(r.first, r.second) for r in records if r.kind == h.F_JOINED])
         sinks: dict[int, list[_Record]] = defaultdict(list)
@@ -278,13 +278,10 @@ class _Maker:
         for r in records:
             if r.kind == h.F_READ_UNDEFINED and r.first in sinks:
                 reads[UNINIT.get(r.detail, "uninit_global"), self.place(r.first)].records.append(r)
-        raced, found = _raced_words(races), []
-        for (kind, place), group in reads.items():
-            if kind == "uninit_shared":
-                group = _Group([r for r in group.records if r.word not in raced.get(place, set())])
-            if group.records:
-                decided = [sink for pc in {r.first for r in group.records} for sink in sinks[pc]]
-                found.append(self._undefined(kind, group, sorted(decided, key=lambda r: (r.cta, r.second, r.detail))))
+        found = []
+        for (kind, _), group in reads.items():
+            decided = [sink for pc in {r.first for r in group.records} for sink in sinks[pc]]
+            found.append(self._undefined(kind, group, sorted(decided, key=lambda r: (r.cta, r.second, r.detail))))
         return found
 
     def _undefined(self, kind: str, group: _Group, sinks: list[_Record]) -> Hazard:

@@ -158,6 +158,22 @@ class Checks:
         rows: Array = self.buffers[h.H_LOG].view(np.int64).reshape(-1, h.LOG_BYTES // 8)
         return rows[rows[:, h.L_KIND // 8] != 0]  # type: ignore[no-any-return]
 
+    def settled(self) -> Array:
+        """The log at the end of a launch: undefined reads of the last CTAs count now, if they do."""
+        records = self.records().copy()
+        kinds = records[:, h.L_KIND // 8]
+        places = (h.L_FIRST // 8, h.L_WORD // 8, h.L_LAST_CTA // 8)
+        raced = {tuple(row) for row in records[kinds == h.F_RACED][:, places].tolist()}
+        kept = np.ones(len(records), bool)
+        for i in np.flatnonzero((kinds == h.F_READ_UNDEFINED) & (records[:, h.L_DETAIL // 8] == m.SHARED)):
+            record = records[i]
+            pending = int(record[h.L_LAST_COUNT // 8])
+            if pending and tuple(int(record[place]) for place in places) not in raced:
+                record[h.L_COUNT // 8] += pending >> 1
+                record[h.L_MORE // 8] = 1
+            kept[i] = record[h.L_MORE // 8] != 0
+        return records[kept]
+
     def define_local(self, start: int, size_bytes: int) -> None:
         """Bytes of local memory were written from outside of the machine."""
         self.memory[1][start : start + size_bytes] = 0
@@ -200,4 +216,4 @@ def aligned(size: int) -> Array:
 
 def all_records(checks: Sequence[Checks]) -> Array:
     """The logs of several workers, one after the other."""
-    return np.concatenate([each.records() for each in checks]) if checks else np.zeros((0, h.LOG_BYTES // 8), np.int64)
+    return np.concatenate([each.settled() for each in checks]) if checks else np.zeros((0, h.LOG_BYTES // 8), np.int64)

@@ -15,10 +15,11 @@ from fasim.smem.hazards import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDE
 # the groups that were committed then, how many it let pending, and the pc
 H_COUNT, H_COMMITTED, H_WAITS, H_WAIT_COMMITTED, H_WAIT_PENDING, H_WAIT_PC = 0, *(8 + 8 * 32 * i for i in range(5))
 HEADER_BYTES = 8 + 5 * 8 * 32
-# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), then per lane: group, waits before,
+# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), the lanes that ended without
+# waiting, then per lane: group, waits before,
 # destination (host address), 16 bytes of data and which bits of them are undefined
-E_MASK, E_SIZE, E_SITE, E_TIME = 0, 8, 16, 24
-E_GROUP, E_WAITS, E_TARGET, E_DATA, E_UNDEFINED = (32 + 8 * 32 * i for i in (0, 1, 2, 3, 5))
+E_MASK, E_SIZE, E_SITE, E_TIME, E_ABANDONED = 0, 8, 16, 24, 32
+E_GROUP, E_WAITS, E_TARGET, E_DATA, E_UNDEFINED = (40 + 8 * 32 * i for i in (0, 1, 2, 3, 5))
 ENTRY_BYTES = E_UNDEFINED + 16 * 32
 # what is wrong with a copy that is read too early
 NEVER_COMMITTED, COMMITTED_LATE, NO_WAIT, WAIT_TOO_SHORT = range(1, 5)
@@ -40,6 +41,7 @@ def push(queue: int, mask: int, size: int, site: int, time: int) -> int:
     poke_i64(entry + E_SIZE, size)
     poke_i64(entry + E_SITE, site)
     poke_i64(entry + E_TIME, time)
+    poke_i64(entry + E_ABANDONED, 0)
     copy_bytes(entry + E_GROUP, queue + H_COMMITTED, 2 * 8 * 32)
     return entry
 
@@ -124,13 +126,13 @@ def abandon(ctx: int, warp: int, queue: int, mask: int) -> bool:
     block = peek_i64(ctx + C_HAZARDS)
     for i in range(peek_i64(queue + H_COUNT)):
         entry = queue + HEADER_BYTES + i * ENTRY_BYTES
-        left = peek_i64(entry + E_MASK) & mask
+        left = peek_i64(entry + E_MASK) & mask & ~peek_i64(entry + E_ABANDONED)
         while left:
             lane = first_bit(left)
             left &= left - 1
             if log_full(block):
                 return False
-            poke_i64(entry + E_MASK, peek_i64(entry + E_MASK) & ~(1 << lane))
+            poke_i64(entry + E_ABANDONED, peek_i64(entry + E_ABANDONED) | 1 << lane)
             offset = peek_i64(entry + E_TARGET + 8 * lane) - peek_i64(ctx + C_SMEM)
             for word in range(offset, offset + peek_i64(entry + E_SIZE), 4):
                 at = log(ctx, block, F_COPY_NOT_WAITED, pc_of_site(block, peek_i64(entry + E_SITE)), 0, word & -4, 0)

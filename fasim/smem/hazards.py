@@ -68,8 +68,8 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
 ) = (8 * i for i in range(48))
 HAZARD_WORDS = 48
 
-# --- the log: 12 x int64 a record ---------------------------------------------------------------------------------------------------
-LOG_BYTES = 96
+# --- the log: 14 x int64 a record ---------------------------------------------------------------------------------------------------
+LOG_BYTES = 112
 (
     L_KIND,
     L_FIRST,
@@ -83,7 +83,11 @@ LOG_BYTES = 96
     L_SECOND_LANES,
     L_DETAIL,
     L_MORE,
-) = (8 * i for i in range(12))
+    # of an undefined read of shared memory: the last CTA in which it was made, and there twice the lanes plus one (L_MORE: whether it
+    # counts in an earlier one); of a raced word: the last CTA
+    L_LAST_CTA,
+    L_LAST_COUNT,
+) = (8 * i for i in range(14))
 #: kinds of findings; 0 marks a free record
 (
     F_RAW,
@@ -96,7 +100,8 @@ LOG_BYTES = 96
     F_ABSENT_LANES,
     F_JOINED,
     F_UNNAMED_LANES,
-) = range(1, 11)
+    F_RACED,
+) = range(1, 12)
 # details of a race: flags
 R_ASYNC, R_BENIGN, R_SAME_WARP = 1, 2, 4
 #: what an undefined value decided
@@ -115,25 +120,14 @@ def slot_of(kind: int, first: int, second: int, word: int, detail: int, capacity
 
 
 @machine_code
-def log(ctx: int, block: int, kind: int, first: int, second: int, word: int, detail: int) -> int:
-    """The record of a finding, new ones with a count of 0 and the CTA filled in; its address."""
+def find(block: int, kind: int, first: int, second: int, word: int, detail: int) -> int:
+    """Address of a record, or of the free one where it belongs."""
     capacity = peek_i64(block + H_LOG_CAPACITY)
     slot = slot_of(kind, first, second, word, detail, capacity)
     table = peek_i64(block + H_LOG)
-    if peek_i64(block + H_LOG_COUNT) >= capacity:  # one instruction that found tens of thousands of things: the rest share a record
-        return table + LOG_BYTES * capacity
     while True:
         at = table + LOG_BYTES * slot
-        if peek_i64(at + L_KIND) == 0:
-            poke_i64(at + L_KIND, kind)
-            poke_i64(at + L_FIRST, first)
-            poke_i64(at + L_SECOND, second)
-            poke_i64(at + L_WORD, word)
-            poke_i64(at + L_DETAIL, detail)
-            poke_i64(at + L_CTA, peek_i64(ctx + C_CTA))
-            poke_i64(block + H_LOG_COUNT, peek_i64(block + H_LOG_COUNT) + 1)
-            return at
-        if (
+        if peek_i64(at + L_KIND) == 0 or (
             peek_i64(at + L_KIND) == kind
             and peek_i64(at + L_FIRST) == first
             and peek_i64(at + L_SECOND) == second
@@ -142,6 +136,25 @@ def log(ctx: int, block: int, kind: int, first: int, second: int, word: int, det
         ):
             return at
         slot = slot + 1 if slot + 1 < capacity else 0
+
+
+@machine_code
+def log(ctx: int, block: int, kind: int, first: int, second: int, word: int, detail: int) -> int:
+    """The record of a finding, new ones with a count of 0 and the CTA filled in; its address."""
+    capacity = peek_i64(block + H_LOG_CAPACITY)
+    if peek_i64(block + H_LOG_COUNT) >= capacity - 1:  # one instruction that found tens of thousands of things: the rest share a record
+        return peek_i64(block + H_LOG) + LOG_BYTES * capacity
+    at = find(block, kind, first, second, word, detail)
+    if peek_i64(at + L_KIND) == 0:
+        poke_i64(at + L_KIND, kind)
+        poke_i64(at + L_FIRST, first)
+        poke_i64(at + L_SECOND, second)
+        poke_i64(at + L_WORD, word)
+        poke_i64(at + L_DETAIL, detail)
+        poke_i64(at + L_CTA, peek_i64(ctx + C_CTA))
+        poke_i64(at + L_LAST_CTA, -1)
+        poke_i64(block + H_LOG_COUNT, peek_i64(block + H_LOG_COUNT) + 1)
+    return at
 
 
 @machine_code
@@ -154,6 +167,42 @@ def note(at: int, first_warp: int, first_lanes: int, second_warp: int, second_la
         poke_i64(at + L_SECOND_LANES, second_lanes)
         poke_i64(at + L_MORE, more)
     poke_i64(at + L_COUNT, peek_i64(at + L_COUNT) + lanes)
+
+
+@machine_code
+def settle_read(block: int, at: int) -> None:
+    """The undefined reads of the last CTA count, unless the same instruction raced on the word there: then they are part of the race."""
+    pc, word = peek_i64(at + L_FIRST), peek_i64(at + L_WORD)
+    raced = find(block, F_RACED, pc, 0, word, 0)
+    if peek_i64(raced + L_KIND) == 0 or peek_i64(raced + L_LAST_CTA) != peek_i64(at + L_LAST_CTA):
+        poke_i64(at + L_COUNT, peek_i64(at + L_COUNT) + (peek_i64(at + L_LAST_COUNT) >> 1))
+        poke_i64(at + L_MORE, 1)
+    poke_i64(at + L_LAST_COUNT, 0)
+
+
+@machine_code
+def note_undefined(ctx: int, block: int, pc: int, word: int, space: int, warp: int, lanes: int, count: int) -> None:
+    """A lane reads a word of shared memory that nobody has written in this CTA."""
+    at, cta = log(ctx, block, F_READ_UNDEFINED, pc, 0, word, space), peek_i64(ctx + C_CTA)
+    if peek_i64(at + L_LAST_CTA) != cta and peek_i64(at + L_LAST_COUNT):
+        settle_read(block, at)
+    if peek_i64(at + L_MORE) == 0 and peek_i64(at + L_LAST_COUNT) == 0:
+        poke_i64(at + L_CTA, cta)
+        poke_i64(at + L_FIRST_WARP, warp)
+        poke_i64(at + L_FIRST_LANES, lanes)
+    poke_i64(at + L_LAST_CTA, cta)
+    poke_i64(at + L_LAST_COUNT, (peek_i64(at + L_LAST_COUNT) | 1) + 2 * count)
+
+
+@machine_code
+def note_raced(ctx: int, block: int, pc: int, word: int, space: int) -> None:
+    """An instruction races on a word of shared memory."""
+    at, cta = log(ctx, block, F_RACED, pc, 0, word, 0), peek_i64(ctx + C_CTA)
+    if peek_i64(at + L_LAST_CTA) != cta:
+        read = find(block, F_READ_UNDEFINED, pc, 0, word, space)
+        if peek_i64(read + L_KIND) and peek_i64(read + L_LAST_COUNT) and peek_i64(read + L_LAST_CTA) != cta:
+            settle_read(block, read)
+        poke_i64(at + L_LAST_CTA, cta)
 
 
 @machine_code

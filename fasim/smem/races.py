@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SMEM
+from fasim.isa.machine import C_QUEUE, C_QUEUE_CAPACITY, C_SMEM, SHARED
 from fasim.numerics.native import (
     first_bit,
     lanes_equal,
@@ -55,6 +55,7 @@ from fasim.smem.hazards import (
     R_SAME_WARP,
     log,
     note,
+    note_raced,
 )
 
 
@@ -119,6 +120,8 @@ def conflict(ctx: int, block: int, granule: int, old: int, old_lanes: int, tag: 
         first_lanes, second_lanes, first_warp, second_warp = second_lanes, first_lanes, second_warp, first_warp
     offset = granule << shift
     for word in range(offset & -4, offset + (1 << shift), 4):
+        note_raced(ctx, block, first, word, SHARED)
+        note_raced(ctx, block, second, word, SHARED)
         note(log(ctx, block, kind, first, second, word, detail), first_warp, first_lanes, second_warp, second_lanes, more, popcount(lanes))
 
 

@@ -53,6 +53,7 @@ from fasim.smem.hazards import (
     H_ZEROS,
     log,
     note,
+    note_undefined,
 )
 from fasim.warp.splits import (
     warp_at,
@@ -167,8 +168,11 @@ def note_read(ctx: int, block: int, pc: int, space: int, host: int, shadow: int,
     for byte in range(0, size, 4):
         if size <= 4 or peek_u32(shadow + byte):
             where = space_of_host(ctx, space, host)
-            at = log(ctx, block, F_READ_UNDEFINED, pc, 0, word_of(ctx, block, space, host + byte, lane), where)
-            note(at, warp, 1 << lane, 0, 0, 0, count)
+            word = word_of(ctx, block, space, host + byte, lane)
+            if where == SHARED:
+                note_undefined(ctx, block, pc, word, where, warp, 1 << lane, count)
+            else:
+                note(log(ctx, block, F_READ_UNDEFINED, pc, 0, word, where), warp, 1 << lane, 0, 0, 0, count)
             count = 0
     return pc + 1
 

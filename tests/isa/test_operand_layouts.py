@@ -22,7 +22,7 @@ SAMPLES = {
     "matrix": (o.Matrix(MEMORY, 1, 2, (31, 32)), {o.M_TRANSPOSED: 1, o.M_COUNT: 2, o.M_REGISTERS + 4: 32}),
     "cp_async": (o.AsyncCopy(MEMORY, MEMORY, 5, -1), {o.Q_SOURCE + o.P_BYTES: 101, o.Q_SOURCE_SIZE: 5, o.Q_IGNORE: -1}),
     "brx": (o.IndexedBranch(7, 2, (8, 9)), {o.X_INDEX: 7, o.X_COUNT: 2, o.X_TARGETS + 4: 9}),
-    "bar": (o.Barrier(0, 1, 2, 3, 4, 5), {o.BAR_OP: 0, o.BAR_COUNT: 2, o.BAR_PREDICATE: 3, o.BAR_PC: 5}),
+    "bar": (o.Barrier(0, 1, 2, 3, 4, 5, 6), {o.BAR_OP: 0, o.BAR_COUNT: 2, o.BAR_PREDICATE: 3, o.BAR_PC: 5, o.BAR_ALIGNED: 6}),
     "warp_sync": (o.WarpSync(6), {o.Y_MEMBERS: 6}),
     "clock": (o.Clock(1, 8, 32, 0), {o.T_DEST: 1, o.T_BYTES: 8, o.T_SHIFT: 32, o.T_LAUNCH_WIDE: 0}),
     "service": (o.Service(1, 1, 40, (16, 24)), {o.V_RETURNS: 1, o.V_ARGUMENTS: 1, o.V_FRAME: 40, o.V_SLOTS + 4: 24}),

@@ -263,3 +263,27 @@ extern "C" __global__ void sync_without_me(int *out) { __syncwarp(threadIdx.x < 
 def test_masks(entry, found, backend):
     hazards = fasim.compile(MASKS).kernel(entry).launch(1, 32, [np.zeros(32, np.int32)], check="all", backend=backend).hazards
     assert [(h.kind, h.first_line, h.lanes) for h in hazards] == found
+
+
+TAIL = """
+extern "C" __global__ void shift(const float* in, float* out, int n) {
+    __shared__ float tile[128];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) tile[threadIdx.x] = in[i];           // 5
+    out[i] = tile[(threadIdx.x + 1) % 128];         // 6
+}
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("ctas, n, words", [(2, 200, 56), (2, 256, 0), (5, 500, 128), (3, 128, 128)])
+def test_a_race_in_one_cta_does_not_hide_what_another_never_wrote(ctas, n, words, workers):
+    kernel = fasim.compile(TAIL).kernel("shift")
+    given, out = np.zeros(ctas * 128, np.float32), np.zeros(ctas * 128, np.float32)
+    hazards = kernel.launch(ctas, 128, [given, out, n], check="all", workers=workers).hazards
+    found = {h.kind: h for h in hazards}
+    assert (found["RAW"].first_line, found["RAW"].second_line, found["RAW"].words) == (5, 6, 128)
+    undefined = found.get("uninit_shared")
+    assert (undefined.words if undefined else 0) == words
+    if undefined:
+        assert (undefined.lanes, undefined.ctaid[0]) == (ctas * 128 - n, n // 128)

@@ -51,7 +51,7 @@ class Block:
     def found(self) -> set[tuple[int, int, int]]:
         """Unordered pairs of sites with the word that they race on."""
         log = next(a for a in self.keep if a.ctypes.data == self.words[h.H_LOG // 8]).view(np.int64).reshape(-1, h.LOG_BYTES // 8)
-        rows = log[log[:, 0] != 0]
+        rows = log[np.isin(log[:, 0], (h.F_RAW, h.F_WAR, h.F_WAW))]
         return {(min(r[1], r[2]), max(r[1], r[2]), r[3] // 4) for r in rows.tolist()}
 
 
@@ -244,6 +244,6 @@ def test_both_orders_of_a_loop_have_one_name():
             races.note_execution(block.at, site, warp)
             races.access(block.ctx, block.at, 0, make_tag(block.at, site, warp, WRITE if site == W else 0), 1)
     log = next(a for a in block.keep if a.ctypes.data == block.words[h.H_LOG // 8]).view(np.int64).reshape(-1, h.LOG_BYTES // 8)
-    rows = log[log[:, 0] != 0]
+    rows = log[np.isin(log[:, 0], (h.F_RAW, h.F_WAR, h.F_WAW))]
     assert {(r[0], r[1], r[2]) for r in rows.tolist() if r[1] != r[2]} == {(h.F_WAR, R, W)}
     assert popcount(int(rows[0, h.L_FIRST_LANES // 8])) == 1
