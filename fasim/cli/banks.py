@@ -77,6 +77,8 @@ def banks(words: Sequence[str], options: RunOptions, general: Sequence[str], vie
         terminal = sys.stdout.isatty()
         columns = shutil.get_terminal_size().columns if terminal or "COLUMNS" in os.environ else None
         print_banks(report, columns=columns, color=terminal and "NO_COLOR" not in os.environ, every_group=view.every_group)
+    if view.out is not None and not any(each.details for each in report.variants):
+        print(f"{view.out} was not written: there is no access to shared memory to draw", file=sys.stderr)
     return 0
 
 

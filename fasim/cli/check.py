@@ -12,7 +12,8 @@ from fasim.cli import collection, ownfile
 from fasim.cli.job import Job, RunOptions
 from fasim.cli.run import launch, split_target
 from fasim.errors import ExecutionError, UsageError
-from fasim.report.hazards import CheckReport, findings
+from fasim.report.check import CheckReport, findings
+from fasim.sm.hazards import checks_of
 from fasim.sm.result import Hazard
 
 
@@ -21,6 +22,11 @@ def check(words: Sequence[str], options: RunOptions, general: Sequence[str], che
 
     Returns: the exit code, 1 if there is a finding that is more than a note. Raises: FasimError for what goes wrong before the launch.
     """
+    try:
+        if not checks_of(checks):
+            raise UsageError("nothing to check")
+    except UsageError as error:
+        raise UsageError(f"--only {checks!r}: some of race, init, sync with commas between, or all") from error
     if sarif is not None:
         _refuse_folder(sarif)
     target, is_file, rest = split_target(words)
@@ -66,12 +72,12 @@ def _report(
 def _print(report: CheckReport) -> None:
     from rich.console import Console
 
-    from fasim.report.hazards import print_report
+    from fasim.report.check import print_report
 
     if report.output and not report.output.endswith("\n"):
         print()
     sys.stdout.flush()
-    print_report(report, Console(highlight=False, soft_wrap=True))
+    print_report(report, Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
 
 
 def _refuse_folder(path: Path) -> None:

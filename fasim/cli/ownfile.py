@@ -58,6 +58,8 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
         raise UsageError("--rtol and --atol need something to compare with: --expect NAME=@FILE")
     check_slices(options.prints, args)
     defines = dict(parse_define(text) for text in options.defines)
+    if defines and str(path).endswith(".ptx"):
+        raise UsageError(f"-D {options.defines[0]}: {path} is PTX, in which macros no longer mean anything; give the .cu file")
     start = time.perf_counter()
     module = fasim.compile(path, arch=options.arch, defines=defines, include_dirs=options.include_dirs, entry=options.entry)
     if module.compiled is not None and (options.counts or not module.compiled.from_cache):

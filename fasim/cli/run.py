@@ -170,6 +170,7 @@ def _report(
         warp_instructions=result.warp_instructions,
         shared_instructions=result.shared_instructions,
         shared_totals=result.totals,
+        shared_uncounted=result.uncounted,
         instruction_mix={name: count for name, count in result.by_mnemonic().items() if count},
         counts=counts,
         outputs=outputs,

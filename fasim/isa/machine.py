@@ -135,9 +135,8 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_TIME,
     C_SITES,
     C_HAZARDS,
-    C_UNDEFINED,
-) = (8 * i for i in range(53))
-CONTEXT_WORDS = C_UNDEFINED // 8 + 1
+) = (8 * i for i in range(52))
+CONTEXT_WORDS = C_HAZARDS // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
 ROUND_ALIVE, ROUND_PROGRESS = 1, 2

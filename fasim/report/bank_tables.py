@@ -10,6 +10,7 @@ from fasim.report.bank_access import Cost
 from fasim.report.bank_advice import Advice, PaddingAdvice, SwizzleAdvice
 from fasim.report.bank_picture import picture_text
 from fasim.report.banks import AccessDetail, AccessRow, BanksReport, BanksVariant, aligned_rows
+from fasim.smem.layouts import Swizzle
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +204,7 @@ def advice_lines(advice: Advice, rows: Sequence[AccessRow] = ()) -> list[str]:
     if turn := advice.swizzle:
         costs = f"costs {turn.extra_bytes:,} bytes to fill a block of {turn.block_bytes:,}" if turn.extra_bytes else "costs 0 bytes"
         lines += [
-            f"swizzle        {turn.swizzle} of byte offsets: {cost_text(turn.then)}",
+            f"swizzle        {turn.swizzle} of byte offsets, {Swizzle(turn.bits, turn.base, turn.shift).formula}: {cost_text(turn.then)}",
             f"               {costs}; the buffer starts at a multiple of {turn.align_bytes:,} bytes{_others(turn, rows)}",
         ]
     return lines + [f"note           {note}" for note in advice.notes]
@@ -217,7 +218,7 @@ def _others(remedy: PaddingAdvice | SwizzleAdvice, rows: Sequence[AccessRow]) ->
     parts = []
     if spared:
         what = f"{spared} other access{'es' * (spared != 1)} to these bytes"
-        parts.append(f"{what} get{'s' * (spared == 1)} no more conflicts")
+        parts.append(f"{what} get{'s' * (spared == 1)} no additional conflicts")
     for effect in remedy.harm:
         parts.append(f"BUT line {line_path(rows[effect.row])} then has {_conflicts(effect.then)}, now {effect.now.conflicts}")
     return "".join(f"; {part}" for part in parts)

@@ -209,7 +209,8 @@ def choose(variants: Sequence[BanksVariant], line: int | None, *, ideal: bool = 
         chosen = [[i for i, row in enumerate(each.rows) if any(number == line for _, number in row.path)] for each in variants]
         if not any(chosen):
             known = sorted({number for each in variants for row in each.rows for _, number in row.path})
-            raise UsageError(f"no access to shared memory on line {line}; there are on: {', '.join(map(str, known)) or 'none'}")
+            where = f"there are on: {', '.join(map(str, known))}" if known else "the kernel does not access shared memory"
+            raise UsageError(f"no access to shared memory on line {line}; {where}")
         return chosen
     worst = max((row for each in variants for row in each.rows), key=lambda row: row.badness, default=None)
     if worst is None or not (worst.conflicts or ideal):

@@ -70,7 +70,7 @@ class RunReport:
     verdict: "right", "wrong", or "unchecked" where there is no reference. exit_code: 0, or 1 for a wrong output.
     options: a collection kernel's options; defines: the macros it was compiled with. sizes are (x, y, z).
     warp_instructions: executed instructions, each counted once a warp; shared_instructions: those of them that access shared memory.
-    shared_totals: what those cost, by the names of ncu's counters.
+    shared_totals: what those cost, by the names of ncu's counters; shared_uncounted: those of which that is not known.
     instruction_mix: warp instructions by PTX mnemonic, most frequent first. counts: by instruction, only if asked for.
     Neither has entries for what was not executed.
     ordered: CTAs ran one after the other, because they communicate. output: what device printf wrote.
@@ -94,6 +94,7 @@ class RunReport:
     warp_instructions: int
     shared_instructions: int
     shared_totals: dict[str, int]
+    shared_uncounted: int
     instruction_mix: dict[str, int]
     counts: list[LineCount] | None
     outputs: list[OutputReport]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fasim.report.hazards import CheckReport, Finding, Place
+from fasim.report.check import CheckReport, Finding, Place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: what paths are relative to: the directory from which the check was run

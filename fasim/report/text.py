@@ -55,7 +55,8 @@ def _shared(report: RunReport) -> str:
         sum(count for name, count in report.shared_totals.items() if part in name)
         for part in ("data_pipe_lsu_wavefronts_mem_shared", "data_bank_conflicts_pipe_lsu_mem_shared")
     )
-    return f"{report.shared_instructions:,} accesses, {wavefronts:,} wavefronts, {conflicts:,} bank conflicts (see fasim banks)"
+    unknown = f", {report.shared_uncounted:,} atomics in loops not counted" if report.shared_uncounted else ""
+    return f"{report.shared_instructions:,} accesses, {wavefronts:,} wavefronts, {conflicts:,} bank conflicts{unknown} (see fasim banks)"
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fasim.isa import machine as m
-from fasim.isa.program import Program
+from fasim.isa.program import Array, Program
 from fasim.sm.operations import kind_of, operation_of
 from fasim.sm.result import AccessPattern, SharedAccess
 from fasim.sm.state import LaunchShape
@@ -25,20 +25,6 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
         if not executions:
             continue
         wavefronts, conflicts, source_wavefronts, source_ideal = (sum(int(row[a.S_TOTALS // 8 + i]) for row in words) for i in range(4))
-        worst = min((row for row in words if row[a.S_WORST // 8]), key=lambda row: (-row[a.S_WORST // 8], row[a.S_WORST_CTA // 8]))
-        copies = program.code[pc, m.AT_KIND // 4] == m.CP_ASYNC
-        mask = int(worst[a.S_WORST_MASK // 8])
-
-        def lanes(at: int) -> tuple[int, ...]:
-            return tuple(int(v) if mask >> i & 1 else 0 for i, v in enumerate(worst[at // 8 : at // 8 + 32]))  # noqa: B023
-
-        pattern = AccessPattern(
-            ctaid=shape.ctaid(int(worst[a.S_WORST_CTA // 8])),
-            warp=int(worst[a.S_WORST_WARP // 8]),
-            active_mask=mask,
-            byte_offsets=lanes(a.S_WORST_OFFSETS),
-            source_addresses=lanes(a.S_WORST_SOURCES) if copies else (),
-        )
         found.append(
             SharedAccess(
                 source=program.source_at(pc),
@@ -49,10 +35,30 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
                 conflicts=conflicts,
                 source_wavefronts=source_wavefronts,
                 source_ideal=source_ideal,
-                pattern=pattern,
+                pattern=_pattern(shape, words, copies=program.code[pc, m.AT_KIND // 4] == m.CP_ASYNC),
             )
         )
     return found
+
+
+def _pattern(shape: LaunchShape, words: Sequence[Array], *, copies: bool) -> AccessPattern | None:
+    """The execution with the most conflicts, None if none was counted."""
+    counted = [row for row in words if row[a.S_WORST // 8]]
+    if not counted:
+        return None
+    worst = min(counted, key=lambda row: (-row[a.S_WORST // 8], row[a.S_WORST_CTA // 8]))
+    mask = int(worst[a.S_WORST_MASK // 8])
+
+    def lanes(at: int) -> tuple[int, ...]:
+        return tuple(int(v) if mask >> i & 1 else 0 for i, v in enumerate(worst[at // 8 : at // 8 + 32]))
+
+    return AccessPattern(
+        ctaid=shape.ctaid(int(worst[a.S_WORST_CTA // 8])),
+        warp=int(worst[a.S_WORST_WARP // 8]),
+        active_mask=mask,
+        byte_offsets=lanes(a.S_WORST_OFFSETS),
+        source_addresses=lanes(a.S_WORST_SOURCES) if copies else (),
+    )
 
 
 def totals(accesses: Sequence[SharedAccess]) -> dict[str, int]:

@@ -55,9 +55,8 @@ from fasim.isa.machine import (
     YIELDED,
 )
 from fasim.numerics.native import copy_bytes, fill_bytes, machine_code, peek_i64, poke_i64, poke_u32
-from fasim.smem.clocks import clear_barrier, whole_cta
-from fasim.smem.cp_async import HEADER_BYTES
-from fasim.smem.hazards import (
+from fasim.smem.cells import restart_clock
+from fasim.smem.check_state import (
     H_EXTRA_COUNT,
     H_GRANULES,
     H_HEADS,
@@ -68,6 +67,8 @@ from fasim.smem.hazards import (
     H_USER_BYTES,
     H_WRITE_TAGS,
 )
+from fasim.smem.clocks import clear_barrier, whole_cta
+from fasim.smem.cp_async import HEADER_BYTES
 from fasim.warp.copy import queue_at
 from fasim.warp.run import run_warp
 from fasim.warp.splits import add_split, registers_at, warp_at
@@ -138,6 +139,7 @@ def start_cta(ctx: int, entry_pc: int) -> None:
 def start_checks(ctx: int) -> None:
     """For a fresh CTA: nobody has accessed anything, shared and local memory are undefined."""
     block, warps = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP_COUNT)
+    restart_clock(block)
     whole_cta(block)
     granules = peek_i64(block + H_GRANULES)
     fill_bytes(peek_i64(block + H_WRITE_TAGS), 0, 8 * granules)

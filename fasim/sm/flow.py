@@ -81,31 +81,34 @@ def in_one_loop(program: Program, a: int, b: int) -> bool:
 
 @dataclass(frozen=True)
 class After:
-    """addresses: for each pc that of its row, 0 if it is no barrier or collective. rows: a byte a pc, 1 where every path leads."""
+    """What comes on every path after an instruction at which lanes wait for each other.
+
+    addresses: for each pc that of its row, 0 if nobody waits there. rows: a byte a block of the code, 1 where every path leads. blocks: the
+    block of each pc.
+    """
 
     addresses: Array
     rows: Array
+    blocks: Array
 
 
 def after_each_sync(program: Program) -> After:
-    """What comes, on every path, after each instruction at which lanes wait for each other."""
+    """The same for all barriers and collectives of a program."""
     cached = getattr(program, "_after", None)
     if cached is not None:
         return cached  # type: ignore[no-any-return]
-    kinds = program.code[:, m.AT_KIND // 4]
-    waits = np.flatnonzero(np.isin(kinds, (m.BAR, m.COLLECTIVE)))
-    rows = np.zeros((len(waits), len(program)), np.uint8)
-    addresses = np.zeros(len(program), np.int64)
+    waits = np.flatnonzero(np.isin(program.code[:, m.AT_KIND // 4], (m.BAR, m.COLLECTIVE, m.WARP_SYNC)))
+    addresses, blocks = np.zeros(len(program), np.int64), np.zeros(len(program), np.int32)
+    rows = np.zeros((0, 0), np.uint8)
     if len(waits):
-        block, spans, follow = blocks_of(program)
+        block, _, follow = blocks_of(program)
+        blocks[:] = block
         found = post_dominators(follow)
-        for row, pc in zip(rows, waits):
-            for number, (first, last) in enumerate(spans):
-                if found[block[pc]] >> number & 1:
-                    row[first : last + 1] = 1
-            first, last = spans[block[pc]]
-            row[first : pc + 1] = 0
-        addresses[waits] = rows.ctypes.data + np.arange(len(waits)) * len(program)
-    after = After(addresses, rows)
+        waiting = np.unique(block[waits])
+        rows = np.zeros((len(waiting), len(follow)), np.uint8)
+        for row, number in zip(rows, waiting):
+            row[[other for other in range(len(follow)) if found[number] >> other & 1]] = 1
+        addresses[waits] = rows.ctypes.data + np.searchsorted(waiting, block[waits]) * len(follow)
+    after = After(addresses, rows, blocks)
     object.__setattr__(program, "_after", after)
     return after

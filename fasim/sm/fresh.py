@@ -16,11 +16,21 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class _Fresh:
-    """An array that was made uninitialised: whether it still lives, its undefined bits by byte, its bytes when kernels last left them."""
+    """An array that was made uninitialised: whether it still lives, its size.
+
+    undefined: its undefined bits by byte, None until somebody asks. seen: its bytes as kernels last left them, None while they are fresh.
+    """
 
     alive: weakref.ref[Any]
-    undefined: Array
-    seen: Array
+    size_bytes: int
+    undefined: Array | None = None
+    seen: Array | None = None
+
+    def bits(self) -> Array:
+        """The undefined bits, at first all."""
+        if self.undefined is None:
+            self.undefined = np.full(self.size_bytes, 0xFF, np.uint8)
+        return self.undefined
 
 
 _LOCK = threading.Lock()
@@ -60,7 +70,7 @@ class FreshArray(np.ndarray[Any, Any]):
             if found is not None and self.itemsize:
                 base, fresh = found
                 as_bytes = np.dtype((np.void, self.itemsize))
-                elements: Array = np.ndarray(self.shape, as_bytes, fresh.undefined.data, start - base, self.strides)
+                elements: Array = np.ndarray(self.shape, as_bytes, fresh.bits().data, start - base, self.strides)
                 elements[key] = np.zeros((), as_bytes)
 
 
@@ -71,7 +81,7 @@ def _plain(value: Any) -> Any:
 def _find(start: int) -> tuple[int, _Fresh] | None:
     """The live fresh array that an address lies in, with its own address."""
     for base, fresh in _FRESH.items():
-        if base <= start < base + len(fresh.undefined) and fresh.alive() is not None:
+        if base <= start < base + fresh.size_bytes and fresh.alive() is not None:
             return base, fresh
     return None
 
@@ -88,7 +98,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> Array:
         with _LOCK:
             for key in [key for key, fresh in _FRESH.items() if fresh.alive() is None]:
                 del _FRESH[key]
-            _FRESH[int(result.ctypes.data)] = _Fresh(weakref.ref(owner), np.full(result.nbytes, 0xFF, np.uint8), data.copy())
+            _FRESH[int(result.ctypes.data)] = _Fresh(weakref.ref(owner), result.nbytes)
     return result
 
 
@@ -108,8 +118,9 @@ def undefined_bits(array: Array, *, checked: bool) -> Array | None:
             del _FRESH[base]
             return None
         part = slice(start - base, start - base + array.nbytes)
-        fresh.undefined[part][np.asarray(array).reshape(-1).view(np.uint8) != fresh.seen[part]] = 0
-        return fresh.undefined[part] if fresh.undefined[part].any() else None
+        bits = fresh.bits()[part]
+        bits[np.asarray(array).reshape(-1).view(np.uint8) != (FRESH_BYTE if fresh.seen is None else fresh.seen[part])] = 0
+        return bits if bits.any() else None
 
 
 def launched(array: Array) -> None:
@@ -117,6 +128,8 @@ def launched(array: Array) -> None:
     start = int(array.ctypes.data)
     with _LOCK:
         found = _find(start)
-        if found is not None:
+        if found is not None and found[1].undefined is not None:
             base, fresh = found
+            if fresh.seen is None:
+                fresh.seen = np.full(fresh.size_bytes, FRESH_BYTE, np.uint8)
             fresh.seen[start - base : start - base + array.nbytes] = np.asarray(array).reshape(-1).view(np.uint8)

@@ -77,6 +77,11 @@ class GridRun:
                 return
         self._run_ordered()
 
+    @property
+    def buffer_names(self) -> list[str]:
+        """Names of the buffers that may hold undefined bytes."""
+        return [name for name, _, _ in self.shadows.buffers] if self.shadows is not None else []
+
     def _state(self, map_bytes: int = 0) -> CtaState:
         state = CtaState(self.program, self.shape, self.shared, map_bytes=map_bytes, count=self.count, shadows=self.shadows)
         self._states.append(state)

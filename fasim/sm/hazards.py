@@ -19,8 +19,8 @@ from fasim.sm.flow import in_one_loop
 from fasim.sm.result import Hazard
 from fasim.sm.state import LaunchShape
 from fasim.sm.watch import Checks, all_records
+from fasim.smem import check_state as h
 from fasim.smem import cp_async as q
-from fasim.smem import hazards as h
 from fasim.warp.taint import COLLECTIVE_SPACE
 
 CHECKS = ("race", "init", "sync")
@@ -37,6 +37,8 @@ def checks_of(text: str) -> frozenset[str]:
 
     Raises: UsageError.
     """
+    if not isinstance(text, str):
+        raise UsageError(f'check={text!r}: it is a text, "all", or some of {", ".join(CHECKS)} with commas between')
     names = frozenset(part.strip() for part in text.split(",")) if text else frozenset()
     if names == {"all"}:
         return frozenset(CHECKS)
@@ -78,10 +80,12 @@ class _Group:
         return {r.word for r in self.records}
 
 
-def hazards(program: Program, shape: LaunchShape, checks: Sequence[Checks], wanted: frozenset[str]) -> list[Hazard]:
-    """What the checks found, errors first, then in the order of the source."""
+def hazards(
+    program: Program, shape: LaunchShape, checks: Sequence[Checks], wanted: frozenset[str], buffers: Sequence[str] = ()
+) -> list[Hazard]:
+    """What the checks found, errors first, then in the order of the source; buffers: names of those that may hold undefined bytes."""
     records = _merged(all_records(checks))
-    maker = _Maker(program, shape)
+    maker = _Maker(program, shape, buffers)
     races = maker.races([r for r in records if r.kind in RACES])
     found = races if "race" in wanted else []
     if "race" in wanted:
@@ -113,8 +117,8 @@ def _merged(rows: Any) -> list[_Record]:
 class _Maker:
     """Makes hazards of one launch."""
 
-    def __init__(self, program: Program, shape: LaunchShape) -> None:
-        self.program, self.shape = program, shape
+    def __init__(self, program: Program, shape: LaunchShape, buffers: Sequence[str]) -> None:
+        self.program, self.shape, self.buffers = program, shape, buffers
 
     def source(self, pc: int) -> SourceInstruction:
         """The instruction that a person sees."""
@@ -230,7 +234,7 @@ class _Maker:
             )
         if reason == q.WAIT_TOO_SHORT:
             return (
-                f"{lead}the wait at {waited} lets this group pending; at most {groups} may be (cp.async.wait_group {groups}), "
+                f"{lead}the wait at {waited} leaves this group pending; at most {groups} may be (cp.async.wait_group {groups}), "
                 "or commit an empty group where there is nothing left to copy"
             )
         return f"{lead}nothing waits for it; put cp.async.wait_group {groups} and a barrier between the two"
@@ -274,18 +278,20 @@ class _Maker:
             if r.kind == h.F_DECIDED:
                 for origin in joined.get(r.first, {r.first}):
                     sinks[origin].append(r)
-        reads: dict[tuple[str, Place], _Group] = defaultdict(_Group)
+        reads: dict[tuple[str, Place, int], _Group] = defaultdict(_Group)
         for r in records:
             if r.kind == h.F_READ_UNDEFINED and r.first in sinks:
-                reads[UNINIT.get(r.detail, "uninit_global"), self.place(r.first)].records.append(r)
+                space, buffer = r.detail & (1 << h.BUFFER_SHIFT) - 1, r.detail >> h.BUFFER_SHIFT
+                reads[UNINIT.get(space, "uninit_global"), self.place(r.first), buffer].records.append(r)
         found = []
-        for (kind, _), group in reads.items():
+        for (kind, _, buffer), group in reads.items():
             decided = [sink for pc in {r.first for r in group.records} for sink in sinks[pc]]
-            found.append(self._undefined(kind, group, sorted(decided, key=lambda r: (r.cta, r.second, r.detail))))
+            found.append(self._undefined(kind, buffer, group, sorted(decided, key=lambda r: (r.cta, r.second, r.detail))))
         return found
 
-    def _undefined(self, kind: str, group: _Group, sinks: list[_Record]) -> Hazard:
-        shown, words = group.first(), sorted(group.words())
+    def _undefined(self, kind: str, buffer: int, group: _Group, sinks: list[_Record]) -> Hazard:
+        shown, words = group.first(), sorted(group.words() - {h.FURTHER_WORDS})
+        further = sum(r.count for r in group.records if r.word == h.FURTHER_WORDS)
         space = kind.split("_")[1]
         decided = h.DECIDED[sinks[0].detail]
         lanes = sum(r.count for r in group.records)
@@ -297,8 +303,9 @@ class _Maker:
             advice = "name all lanes that are read in the mask, and let them execute the shuffle"
             words = []
         else:
-            count = f"{len(words)} word{'s' if len(words) != 1 else ''}"
-            what = f"{count} of {space} memory that nobody has written, read at {self.at(shown.first)}"
+            count = f"{len(words)} word{'s' if len(words) != 1 else ''}{' and more' if further else ''}"
+            where = f"{self.buffers[buffer - 1]} ({space} memory)" if 0 < buffer <= len(self.buffers) else f"{space} memory"
+            what = f"{count} of {where} that nobody has written, read at {self.at(shown.first)}"
             advice = {
                 "shared": "write it before it is read, or zero-fill the rest of a tile",
                 "local": "initialise the variable on every path",

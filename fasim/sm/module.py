@@ -258,7 +258,7 @@ class Kernel:
         except ExecutionError as error:
             # what a warp read before the run ended, another one might still have written
             certain = wanted if shape.warps == 1 else wanted - {"init"}
-            error.hazards = hazards(program, shape, run.checks, certain)
+            error.hazards = hazards(program, shape, run.checks, certain, run.buffer_names)
             raise
         finally:
             arguments.write_back()
@@ -267,7 +267,7 @@ class Kernel:
         if count:
             result.shared_instructions = sum(access.executions for access in result.shared_accesses)
         result.totals = totals(result.shared_accesses) if count else {}
-        result.hazards = hazards(program, shape, run.checks, wanted)
+        result.hazards = hazards(program, shape, run.checks, wanted, run.buffer_names)
         return result
 
     def _template(self, shape: LaunchShape, workspace: int) -> Array:

@@ -35,7 +35,8 @@ class AccessPattern:
 class SharedAccess:
     """All executions of one instruction that accesses shared memory, over the grid.
 
-    kind: the PTX opcode (ld, st, ldmatrix, stmatrix, cp.async, atom, red). op: the machine operation as `count_wavefronts` names it.
+    kind: the PTX opcode (ld, st, ldmatrix, stmatrix, cp.async, atom, red). op: the machine operation as `count_wavefronts` names it, "" for
+    an atomic that machine code does in a loop of unknown length, whose wavefronts are not counted.
     wavefronts, conflicts: as the hardware counters have them; source_wavefronts, source_ideal: as ncu's source page has them.
     pattern: the execution with the most conflicts, the first of them.
     """
@@ -142,6 +143,11 @@ class LaunchResult:
             f"<LaunchResult of {self.kernel}: grid {self.grid}, block {self.block}, {self.warp_instructions} warp instructions, "
             f"{self.seconds:.3g} s>"
         )
+
+    @property
+    def uncounted(self) -> int:
+        """Executions of accesses to shared memory whose wavefronts are not counted."""
+        return sum(access.executions for access in self.shared_accesses if not access.op)
 
     def by_mnemonic(self) -> dict[str, int]:
         """Executions by PTX mnemonic, most frequent first."""

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fasim.errors import NotModelled
 from fasim.isa import machine as m
 from fasim.isa.operands import P_BYTES, P_ORDER, P_SPACE, P_VECTOR
 from fasim.isa.program import Program
 from fasim.sm.flow import after_each_sync
 from fasim.sm.operations import operation_of
-from fasim.smem import hazards as h
+from fasim.smem import check_state as h
 from fasim.smem.accounts import S_CODE, SITE_BYTES
 from fasim.smem.cells import EXTRA_BYTES, MAX_SITES
 from fasim.smem.clocks import OBJECT_ROW
@@ -77,7 +78,10 @@ class Checks:
     def __init__(self, program: Program, warps: int, smem: Array, local: Array, user_bytes: int, shadows: Shadows) -> None:
         sites = sites_of(program)
         if len(sites) > MAX_SITES:
-            raise ValueError(f"kernel {program.title} has more than {MAX_SITES} accesses to memory")
+            raise NotModelled(
+                f"kernel {program.title} has {len(sites):,} instructions that access memory; the checks follow {MAX_SITES:,}: "
+                "launch it without check"
+            )
         threads = 32 * warps
         shared = [site for site in sites if site.shared]
         granule = min([LARGEST_GRANULE, *(site.size_bytes for site in shared)])
@@ -110,6 +114,7 @@ class Checks:
             h.H_ZEROS: np.zeros(64, np.uint8),
             h.H_DUMP: np.zeros(64, np.uint8),
             h.H_AFTER: after_each_sync(program).addresses,
+            h.H_BLOCK_OF: after_each_sync(program).blocks,
             h.H_LOG: np.zeros(h.LOG_BYTES * (self.log_capacity + 1), np.uint8),
         }
         for slot, array in arrays.items():
@@ -179,7 +184,15 @@ class Checks:
         self.memory[1][start : start + size_bytes] = 0
 
     def grow(self) -> None:
-        """Make room for more findings and more chained accesses."""
+        """Make room for more findings and more chained accesses.
+
+        Raises: NotModelled if the CTA has synchronised so often without a barrier of all threads that its order can no longer be told.
+        """
+        if self.block[h.H_NOW // 8] >= h.LAST_TIME:
+            raise NotModelled(
+                f"the checks follow {h.LAST_TIME:,} synchronisations between two barriers of a whole CTA, and there are more; "
+                "check a smaller problem"
+            )
         needed = int(self.block[h.H_EXTRA_COUNT // 8] + self.block[h.H_NEEDED // 8])
         if needed > self.extra_capacity:
             old = self.buffers[h.H_EXTRA]

@@ -52,6 +52,8 @@ def account(ctx: int, site: int, mask: int, sources: int) -> None:
     hosts, smem = peek_i64(ctx + C_SCRATCH), peek_i64(ctx + C_SMEM)
     first = first_bit(mask)
     poke_i64(at + S_EXECUTIONS, peek_i64(at + S_EXECUTIONS) + 1)
+    if peek_i64(at + S_CODE) == 0:  # an atomic that machine code does in a loop: how many accesses that makes is not known
+        return
     known = False
     if mask == peek_i64(at + S_LAST_MASK):
         # counts stay the same if all lanes move by whole words, for bulk copies by whole lines

@@ -8,20 +8,33 @@ than any barrier.
 
 from __future__ import annotations
 
-from fasim.numerics.native import machine_code, peek_i64, peek_u32, poke_i64, poke_u32
-from fasim.smem.hazards import (
+from fasim.isa.machine import BARRIERS
+from fasim.numerics.native import fill_bytes, machine_code, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.smem.check_state import (
+    H_BARRIERS,
     H_CTA_BASE,
+    H_EXECUTED,
     H_EXTRA,
     H_EXTRA_COUNT,
+    H_FENCED,
     H_GRANULES,
     H_HEADS,
+    H_KNOWN,
     H_LANES,
     H_NOW,
+    H_OBJECT_CAPACITY,
+    H_OBJECTS,
+    H_SEQUENCE,
     H_SITES,
     H_TAGS,
+    H_THREADS,
+    H_WARP_BASE,
+    H_WARP_EXECUTED,
+    H_WARPS,
     H_WRITE_LANES,
     H_WRITE_TAGS,
 )
+from fasim.smem.clocks import OBJECT_ROW
 
 # tag: time << 32 | site << 10 | warp << 5 | flags
 WRITE, STRONG_ACCESS, PENDING, SILENT = 1, 2, 4, 8
@@ -29,6 +42,8 @@ FLAG_BITS, WARP_SHIFT, SITE_SHIFT, TIME_SHIFT = 0x1F, 5, 10, 32
 IDENTITY = 0xFFFFFFFF
 #: the time of a copy that nobody has waited for
 NOT_YET = 0x7FFFFFFF
+#: at this time a new count begins
+RESTART = 1 << 30
 #: sites that fit in a tag
 MAX_SITES = 1 << 22
 # chained accesses: tag, lanes, number of the next one (0: none), granule
@@ -141,6 +156,7 @@ def record(block: int, granule: int, tag: int, lanes: int) -> None:
 @machine_code
 def arrive_copy(block: int, granule: int, tag: int, lanes: int) -> None:
     """The thread that started a copy has waited for it: from now on it is a write of that thread. tag: of the copy on its way."""
+    poke_i64(block + H_SEQUENCE, peek_i64(block + H_SEQUENCE) + 1)
     tags, owners = peek_i64(block + H_WRITE_TAGS) + 8 * granule, peek_i64(block + H_WRITE_LANES) + 4 * granule
     if peek_i64(tags) == tag:
         rest = peek_u32(owners) & ~lanes
@@ -155,3 +171,24 @@ def arrive_copy(block: int, granule: int, tag: int, lanes: int) -> None:
                 poke_i64(at + X_LANES, peek_i64(at + X_LANES) & ~lanes)
             number = peek_i64(at + X_NEXT)
     record(block, granule, peek_i64(block + H_NOW) << TIME_SHIFT | tag & IDENTITY & ~PENDING, lanes)
+
+
+@machine_code
+def restart_clock(block: int) -> None:
+    """Begin to count anew, long before times no longer fit in a tag; only when everything so far is ordered before everything to come."""
+    if peek_i64(block + H_NOW) < RESTART:
+        return
+    granules, warps, threads = peek_i64(block + H_GRANULES), peek_i64(block + H_WARPS), peek_i64(block + H_THREADS)
+    fill_bytes(peek_i64(block + H_TAGS), 0, 8 * granules * warps)
+    for granule in range(granules):
+        at = peek_i64(block + H_WRITE_TAGS) + 8 * granule
+        if not peek_i64(at) & PENDING:
+            poke_i64(at, 0)
+    fill_bytes(peek_i64(block + H_KNOWN), 0, 4 * threads * threads)
+    fill_bytes(peek_i64(block + H_EXECUTED), 0, 4 * 32 * threads)
+    fill_bytes(peek_i64(block + H_WARP_BASE), 0, 8 * warps)
+    fill_bytes(peek_i64(block + H_WARP_EXECUTED), 0, 8 * warps)
+    fill_bytes(peek_i64(block + H_FENCED), 0, 8 * threads)
+    fill_bytes(peek_i64(block + H_BARRIERS), 0, 4 * BARRIERS * threads)
+    fill_bytes(peek_i64(block + H_OBJECTS), 0, (peek_i64(block + H_OBJECT_CAPACITY) + 1) * (OBJECT_ROW + 4 * threads))
+    poke_i64(block + H_NOW, 1)

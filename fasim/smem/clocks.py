@@ -12,7 +12,7 @@ of the time.
 from __future__ import annotations
 
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, lanes_raise, machine_code, peek_i64, peek_u32, poke_i64, poke_u32
-from fasim.smem.hazards import (
+from fasim.smem.check_state import (
     H_BARRIERS,
     H_CTA_BASE,
     H_EXECUTED,
@@ -21,6 +21,7 @@ from fasim.smem.hazards import (
     H_FENCED,
     H_FENCES,
     H_KNOWN,
+    H_LAST_TICK,
     H_NOW,
     H_OBJECT_CAPACITY,
     H_OBJECT_COUNT,
@@ -40,9 +41,12 @@ OBJECT_BASE, OBJECT_ROW = 8, 16
 
 @machine_code
 def tick(block: int) -> int:
-    """A synchronisation: accesses from now on are later."""
-    now = peek_i64(block + H_NOW) + 1
-    poke_i64(block + H_NOW, now)
+    """A synchronisation: accesses from now on are later. Nothing has happened in between two without any access."""
+    now = peek_i64(block + H_NOW)
+    if peek_i64(block + H_SEQUENCE) != peek_i64(block + H_LAST_TICK):
+        now += 1
+        poke_i64(block + H_NOW, now)
+        poke_i64(block + H_LAST_TICK, peek_i64(block + H_SEQUENCE))
     return now
 
 
@@ -220,14 +224,12 @@ def find_object(block: int, address: int, make: bool) -> int:
 @machine_code
 def release(block: int, warp: int, lane: int, address: int, at_once: bool) -> None:
     """A strong write: whoever reads it knows what the thread did before its last fence, or until now if the write itself releases."""
-    since = peek_i64(block + H_NOW) + 1 if at_once else peek_i64(peek_i64(block + H_FENCED) + 8 * (32 * warp + lane))
+    since = tick(block) if at_once else peek_i64(peek_i64(block + H_FENCED) + 8 * (32 * warp + lane))
     if since <= peek_i64(block + H_CTA_BASE):
         return
     row = find_object(block, address, True) + OBJECT_ROW
     learn(block, row, warp, lane)
     raise_to(row + 128 * warp, 1 << lane, since)
-    if at_once:
-        tick(block)
 
 
 @machine_code

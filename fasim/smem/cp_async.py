@@ -9,17 +9,16 @@ from __future__ import annotations
 from fasim.isa.machine import C_HAZARDS, C_SMEM
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i64, poke_i64, poke_u32
 from fasim.smem.cells import NOT_YET, PENDING, SITE_SHIFT, TIME_SHIFT, WARP_SHIFT, WRITE, arrive_copy, pc_of_site
-from fasim.smem.hazards import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDEFINED_SMEM, log, log_full, note
+from fasim.smem.check_state import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_UNDEFINED_SMEM, log, log_full, note
 
-# header: number of entries, then for each lane how many groups it has committed, how often it has waited, and of its last wait
-# the groups that were committed then, how many it let pending, and the pc
-H_COUNT, H_COMMITTED, H_WAITS, H_WAIT_COMMITTED, H_WAIT_PENDING, H_WAIT_PC = 0, *(8 + 8 * 32 * i for i in range(5))
-HEADER_BYTES = 8 + 5 * 8 * 32
-# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), the lanes that ended without
-# waiting, then per lane: group, waits before,
-# destination (host address), 16 bytes of data and which bits of them are undefined
-E_MASK, E_SIZE, E_SITE, E_TIME, E_ABANDONED = 0, 8, 16, 24, 32
-E_GROUP, E_WAITS, E_TARGET, E_DATA, E_UNDEFINED = (40 + 8 * 32 * i for i in (0, 1, 2, 3, 5))
+# header: number of entries, then for each lane how many groups it has committed, and of its last wait the groups that were committed
+# then and the pc
+H_COUNT, H_COMMITTED, H_WAIT_COMMITTED, H_WAIT_PC = 0, *(8 + 8 * 32 * i for i in range(3))
+HEADER_BYTES = 8 + 3 * 8 * 32
+# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), the lanes that ended without waiting, those
+# that have waited since, then per lane: group, destination (host address), 16 bytes of data and which bits of them are undefined
+E_MASK, E_SIZE, E_SITE, E_TIME, E_ABANDONED, E_WAITED = (8 * i for i in range(6))
+E_GROUP, E_TARGET, E_DATA, E_UNDEFINED = (48 + 8 * 32 * i for i in (0, 1, 2, 4))
 ENTRY_BYTES = E_UNDEFINED + 16 * 32
 # what is wrong with a copy that is read too early
 NEVER_COMMITTED, COMMITTED_LATE, NO_WAIT, WAIT_TOO_SHORT = range(1, 5)
@@ -42,7 +41,8 @@ def push(queue: int, mask: int, size: int, site: int, time: int) -> int:
     poke_i64(entry + E_SITE, site)
     poke_i64(entry + E_TIME, time)
     poke_i64(entry + E_ABANDONED, 0)
-    copy_bytes(entry + E_GROUP, queue + H_COMMITTED, 2 * 8 * 32)
+    poke_i64(entry + E_WAITED, 0)
+    copy_bytes(entry + E_GROUP, queue + H_COMMITTED, 8 * 32)
     return entry
 
 
@@ -57,15 +57,16 @@ def commit(queue: int, mask: int) -> None:
 
 
 @machine_code
-def note_wait(queue: int, mask: int, pending: int, pc: int) -> None:
+def note_wait(queue: int, mask: int, pc: int) -> None:
     """Remember a wait, for whoever asks later why a copy was not there."""
+    for i in range(peek_i64(queue + H_COUNT)):
+        entry = queue + HEADER_BYTES + i * ENTRY_BYTES
+        poke_i64(entry + E_WAITED, peek_i64(entry + E_WAITED) | mask)
     left = mask
     while left:
         lane = 8 * first_bit(left)
         left &= left - 1
-        poke_i64(queue + H_WAITS + lane, peek_i64(queue + H_WAITS + lane) + 1)
         poke_i64(queue + H_WAIT_COMMITTED + lane, peek_i64(queue + H_COMMITTED + lane))
-        poke_i64(queue + H_WAIT_PENDING + lane, pending)
         poke_i64(queue + H_WAIT_PC + lane, pc)
 
 
@@ -155,12 +156,12 @@ def find_pending(ctx: int, queue: int, lane: int, offset: int, size: int) -> int
 @machine_code
 def why_pending(queue: int, entry: int, lane: int) -> int:
     """Why a lane's copy has not come: a reason, the groups to let pending instead << 8, the pc of the last wait << 16."""
-    group, waits = peek_i64(entry + E_GROUP + 8 * lane), peek_i64(queue + H_WAITS + 8 * lane)
+    group = peek_i64(entry + E_GROUP + 8 * lane)
     committed, then = peek_i64(queue + H_COMMITTED + 8 * lane), peek_i64(queue + H_WAIT_COMMITTED + 8 * lane)
     pc = peek_i64(queue + H_WAIT_PC + 8 * lane) << 16
     if group >= committed:
         return NEVER_COMMITTED | pc
-    if waits == peek_i64(entry + E_WAITS + 8 * lane):
+    if not peek_i64(entry + E_WAITED) >> lane & 1:
         return NO_WAIT | min(committed - 1 - group, 255) << 8
     if group >= then:
         return COMMITTED_LATE | pc

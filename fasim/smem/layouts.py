@@ -68,6 +68,13 @@ class Swizzle:
         return repr(self)
 
     @property
+    def formula(self) -> str:
+        """What it does with a byte offset, in C."""
+        field = ((1 << self.bits) - 1) << self.base
+        moved = f"offset >> {self.shift} & {field:#x}" if self.shift >= 0 else f"(offset & {field:#x}) << {-self.shift}"
+        return f"offset ^ ({moved})"
+
+    @property
     def block_bytes(self) -> int:
         """Aligned blocks of this many bytes are permuted within themselves; a buffer holds whole blocks."""
         return 1 << (self.base + max(0, -self.shift) + self.bits) if self.bits else 1

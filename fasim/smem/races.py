@@ -31,9 +31,7 @@ from fasim.smem.cells import (
     site_of,
     warp_of,
 )
-from fasim.smem.clocks import still_reading, unordered
-from fasim.smem.cp_async import E_TIME, find_pending, queue_bytes, why_pending
-from fasim.smem.hazards import (
+from fasim.smem.check_state import (
     F_RAW,
     F_WAR,
     F_WAW,
@@ -57,6 +55,8 @@ from fasim.smem.hazards import (
     note,
     note_raced,
 )
+from fasim.smem.clocks import still_reading, unordered
+from fasim.smem.cp_async import E_TIME, find_pending, queue_bytes, why_pending
 
 
 @machine_code

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -164,7 +165,10 @@ def operation(op: str) -> Operation:
 
 
 def _words(what: str, values: Iterable[int]) -> list[int]:
-    numbers = [int(value) for value in values]
+    try:
+        numbers = [operator.index(value) for value in values]
+    except TypeError as error:
+        raise UsageError(f"{what}: {error}; whole numbers are expected") from error
     if len(numbers) != LANES:
         raise UsageError(f"{what}: found {len(numbers)} values; give one for each of the {LANES} lanes")
     return numbers

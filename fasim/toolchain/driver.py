@@ -262,7 +262,8 @@ class _Compilation:
         blocks += host.missing_marks(log)
         if not errors:
             # a message of ptxas, which has no place in the source
-            blocks.insert(0, log)
+            lines = log.replace("\0", "").splitlines()
+            blocks.insert(0, "\n".join(line for line in lines if line.startswith(("ptxas error", "ptxas fatal"))) or log.replace("\0", ""))
         return CompileError("\n\n".join(dict.fromkeys(blocks)))
 
     def unbalanced(self, errors: list[Diagnostic], log: str) -> CompileError | UsageError:

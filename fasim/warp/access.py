@@ -21,7 +21,7 @@ from fasim.isa.machine import (
 from fasim.isa.operands import P_BYTES, P_REGISTERS, P_SIGN, P_VECTOR, R_BYTES, R_ROW, R_STRIDE
 from fasim.numerics.native import lanes_add, lanes_step, machine_code, peek_i32, peek_i64
 from fasim.smem.cells import WRITE
-from fasim.smem.hazards import full
+from fasim.smem.check_state import full
 from fasim.warp.atomics import atom
 from fasim.warp.copy import cp_async
 from fasim.warp.matrix import ldmatrix, stmatrix

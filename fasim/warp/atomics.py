@@ -35,7 +35,7 @@ from fasim.numerics.native import (
     poke_u32,
 )
 from fasim.smem.cells import WRITE
-from fasim.smem.hazards import D_OUTPUT, H_BUFFERS
+from fasim.smem.check_state import D_OUTPUT, H_BUFFERS
 from fasim.warp.memory import resolve
 from fasim.warp.observe import RMW, observe
 from fasim.warp.taint import decided, origin_file, shadow_file, tainted
@@ -112,8 +112,11 @@ def taint_atom_lane(ctx: int, block: int, pc: int, space: int, size: int, own: i
         row = peek_i32(own + source)
         if row >= 0 and any_byte(shadows + row + held * lane, size):
             given = row
+    origin = 0
     if shadow:
         before = any_byte(shadow, size)
+        if before:
+            origin = note_read(ctx, block, pc, space, host, shadow, size, lane, 1)
         fill_bytes(shadow, 0xFF if given >= 0 or (before and not overwrites) else 0, size)
     elif given >= 0:
         decided(ctx, block, pc, given, 1 << lane, D_OUTPUT)
@@ -121,14 +124,13 @@ def taint_atom_lane(ctx: int, block: int, pc: int, space: int, size: int, own: i
     if dest >= 0:
         fill_bytes(shadows + dest + held * lane, 0xFF if before else 0, held)
     if before:
-        set_origin(
-            ctx, block, dest if dest >= 0 else peek_i32(own + A_OLD), lane, note_read(ctx, block, pc, space, host, shadow, 4, lane, 1)
-        )
+        set_origin(ctx, block, dest if dest >= 0 else peek_i32(own + A_OLD), lane, origin)
+    if given >= 0:
+        origin = peek_u32(origin_file(ctx, block, warp) + given + 4 * lane)
     kept = origin_address(ctx, block, space, host) if shadow else 0
-    if kept and given >= 0:
-        poke_u32(kept, peek_u32(origin_file(ctx, block, warp) + given + 4 * lane))
-    elif kept and before:
-        poke_u32(kept, pc + 1)
+    if kept and origin:
+        for word in range(0, size, 4):
+            poke_u32(kept + word, origin)
 
 
 @machine_code

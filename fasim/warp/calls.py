@@ -53,7 +53,7 @@ from fasim.isa.operands import (
     PARTS_FIRST,
 )
 from fasim.numerics.native import copy_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
-from fasim.smem.hazards import H_ORIGIN_LOCAL, H_SHADOW_REGS, H_UNDEFINED_LOCAL
+from fasim.smem.check_state import H_ORIGIN_LOCAL, H_SHADOW_REGS, H_UNDEFINED_LOCAL
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split
 

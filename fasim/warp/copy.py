@@ -7,8 +7,8 @@ from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SI
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.accounts import account
 from fasim.smem.cells import PENDING, WRITE
+from fasim.smem.check_state import F_READ_UNDEFINED, H_BUFFERS, H_NOW, log, note
 from fasim.smem.cp_async import E_DATA, E_TARGET, E_UNDEFINED, H_COUNT, commit, complete, note_wait, push, queue_bytes
-from fasim.smem.hazards import F_READ_UNDEFINED, H_BUFFERS, H_NOW, log, note
 from fasim.warp.memory import (
     NOWHERE,
     SCRATCH_SPACE,
@@ -176,4 +176,4 @@ def cp_wait(ctx: int, warp: int, pc: int, mask: int, pending: int) -> None:
     queue = queue_at(ctx, warp)
     complete(ctx, warp, queue, mask, pending)
     if peek_i64(ctx + C_HAZARDS):
-        note_wait(queue, mask, pending, pc)
+        note_wait(queue, mask, pc)

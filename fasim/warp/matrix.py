@@ -17,7 +17,7 @@ from fasim.numerics.native import (
     poke_u32,
 )
 from fasim.smem.cells import WRITE
-from fasim.smem.hazards import H_DUMP, H_ZEROS
+from fasim.smem.check_state import H_DUMP, H_ZEROS
 from fasim.warp.memory import resolve
 from fasim.warp.observe import MATRIX, TRANSPOSED, observe, observe_stored
 from fasim.warp.taint import origin_file, shadow_file, tainted

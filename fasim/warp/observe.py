@@ -29,8 +29,8 @@ from fasim.numerics.native import (
 )
 from fasim.smem.accounts import account
 from fasim.smem.cells import FLAG_BITS, SILENT, STRONG_ACCESS, WRITE, make_tag, pc_of_site
+from fasim.smem.check_state import F_WAW, H_FENCES, H_OLD, H_SHIFT, H_STRONG, H_UNDEFINED_SMEM, R_SAME_WARP, log, note
 from fasim.smem.clocks import acquire, release
-from fasim.smem.hazards import F_WAW, H_FENCES, H_OLD, H_SHIFT, H_STRONG, H_UNDEFINED_SMEM, R_SAME_WARP, log, note
 from fasim.smem.races import access, access_row, note_execution, read_lanes
 
 #: beside the flags of a tag: an atomic reads and writes; a row of a matrix belongs to the lanes that hold its elements, with .trans

@@ -73,9 +73,9 @@ from fasim.isa.machine import (
 )
 from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS, Y_MEMBERS
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.smem.check_state import full
 from fasim.smem.clocks import execute_together, fence
 from fasim.smem.cp_async import abandon, pending_granules
-from fasim.smem.hazards import full
 from fasim.warp.access import access_memory
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_commit, cp_wait, queue_at
@@ -332,7 +332,9 @@ def run_warp(ctx: int, warp: int) -> int:
                 break
             elif kind == WARP_SYNC:
                 if hazards:
-                    check_masks(ctx, warp, pc, registers + peek_i32(operands + Y_MEMBERS), execute)
+                    members = registers + peek_i32(operands + Y_MEMBERS)
+                    check_masks(ctx, warp, pc, members, execute)
+                    await_lanes(ctx, warp, pc, execute, peek_u32(members + 4 * first_bit(execute)), mask & ~execute, pc + 1)
                 sync_lanes(ctx, warp, pc, registers, operands, execute)
                 if mask & ~execute:
                     add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)

@@ -28,10 +28,12 @@ from fasim.isa.machine import (
     SPLIT_BYTES,
     SPLITS_PER_WARP,
     SYNC_FLAG,
+    W_BYPASSED,
     W_FAIR,
     W_LIVE,
     W_PATIENCE,
     W_SPLITS,
+    W_STRAY,
     W_TURN,
     WARP_BYTES,
 )
@@ -160,6 +162,8 @@ def wake(ctx: int, warp: int) -> None:
             elif peek_i64(ctx + C_HAZARDS):
                 lanes = arrived | detail & ALL_LANES & ~live
                 sync_warp(peek_i64(ctx + C_HAZARDS), warp, lanes, live & ~arrived == 0)
+                poke_i64(record + W_STRAY, 0)
+                poke_i64(record + W_BYPASSED, 0)
     for i in range(count):
         at = split_at(ctx, warp, i)
         if peek_i64(at + S_STATE) == READY and peek_i64(at + S_DETAIL) & SYNC_FLAG:

@@ -30,7 +30,7 @@ from fasim.isa.machine import (
     W_STRAY_PC,
 )
 from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u8, peek_u32, poke_i64, popcount
-from fasim.smem.hazards import F_ABSENT_LANES, F_DIVERGENT_BARRIER, F_UNNAMED_LANES, H_AFTER, log, note
+from fasim.smem.check_state import F_ABSENT_LANES, F_DIVERGENT_BARRIER, F_UNNAMED_LANES, H_AFTER, H_BLOCK_OF, log, note
 from fasim.warp.splits import split_at, warp_at
 
 #: how many jumps in a row are followed to see whether they lead to the end
@@ -110,5 +110,7 @@ def stray_step(ctx: int, warp: int, pc: int, kind: int, mask: int, execute: int)
     if kind == BRA or kind == NOP or kind == FENCE:
         return
     after = peek_i64(peek_i64(block + H_AFTER) + 8 * waiting)
-    if after and peek_u8(after + pc):
+    blocks = peek_i64(block + H_BLOCK_OF)
+    own = peek_i32(blocks + 4 * pc)
+    if after and peek_u8(after + own) and (own != peek_i32(blocks + 4 * waiting) or pc > waiting):
         poke_i64(record + W_BYPASSED, peek_i64(record + W_BYPASSED) | mask & peek_i64(record + W_STRAY))

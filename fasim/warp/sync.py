@@ -39,9 +39,9 @@ from fasim.isa.machine import (
 )
 from fasim.isa.operands import BAR_ALIGNED, BAR_COUNT, BAR_DEST, BAR_NUMBER, BAR_OP, BAR_PC, BAR_PREDICATE, Y_MEMBERS
 from fasim.numerics.native import fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
-from fasim.smem.cells import clear_chains
+from fasim.smem.cells import clear_chains, restart_clock
+from fasim.smem.check_state import F_DIVERGENT_BARRIER, log, note
 from fasim.smem.clocks import clear_barrier, leave_partial_barrier, reach_barrier, whole_cta
-from fasim.smem.hazards import F_DIVERGENT_BARRIER, log, note
 from fasim.warp.memory import note_error
 from fasim.warp.splits import add_split, registers_at, remove_split, same_value, split_at, warp_at
 from fasim.warp.stray import all_arrived
@@ -197,8 +197,10 @@ def open_barrier(ctx: int, number: int) -> int:
 @machine_code
 def order_threads(ctx: int, number: int) -> None:
     """For the checks: a barrier opens. What its threads did before comes before what they do now; lanes of a warp should come together."""
-    block, warps, whole = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP_COUNT), True
-    counted = peek_i64(barrier_at(ctx, number) + B_EXPECTED) != 0
+    block, warps = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP_COUNT)
+    counted = peek_i64(barrier_at(ctx, number) + B_EXPECTED)
+    # threads that have ended take part in a barrier of all threads, not in one of a number of them
+    whole = counted == 0 or counted == (peek_i64(ctx + C_THREADS) + 31) & -32
     for warp in range(warps):
         if waiting_lanes(ctx, warp, number) != peek_i64(warp_at(ctx, warp) + W_LIVE):
             whole = False
@@ -212,6 +214,7 @@ def order_threads(ctx: int, number: int) -> None:
     if counted:
         clear_barrier(block, number)
     if whole:
+        restart_clock(block)
         whole_cta(block)
         clear_chains(block)
 

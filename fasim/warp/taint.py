@@ -64,7 +64,7 @@ from fasim.numerics.native import (
     poke_u32,
     popcount,
 )
-from fasim.smem.hazards import (
+from fasim.smem.check_state import (
     D_ADDRESS,
     D_BARRIER,
     D_BRANCH,
@@ -198,8 +198,11 @@ def join_origins(ctx: int, block: int, operands: int, aux: int, execute: int) ->
     first = 0
     for i in range(min(sources, SHOWN_SOURCES)):
         row, bank = peek_i32(operands + 4 * (dests + i)) & -2, aux >> AUX_BANKS + 2 * i & 3
-        lanes = peek_u32(shadows + row) & execute if bank == 2 else lanes_nonzero_i64(shadows + row, execute)
-        if bank == 0:
+        if bank == 2:
+            lanes = peek_u32(shadows + row) & execute
+        elif bank == 1:
+            lanes = lanes_nonzero_i64(shadows + row, execute)
+        else:
             lanes = lanes_nonzero_u32(shadows + row, execute)
         while lanes:
             origin = peek_u32(origins + row + (0 if bank == 2 else 4 * first_bit(lanes)))

@@ -41,11 +41,14 @@ from fasim.numerics.native import (
     poke_i64,
     poke_u32,
 )
-from fasim.smem.hazards import (
+from fasim.smem.check_state import (
+    BUFFER_SHIFT,
     D_OUTPUT,
     F_READ_UNDEFINED,
+    FURTHER_WORDS,
     H_BUFFERS,
     H_DUMP,
+    H_LOG_COUNT,
     H_ORIGIN_LOCAL,
     H_ORIGIN_SMEM,
     H_UNDEFINED_LOCAL,
@@ -66,6 +69,8 @@ from fasim.warp.transfer import (
     store_row,
 )
 
+#: so many findings are kept by word; of global and local memory, which may be large, only a number beyond that
+WORDS_KEPT = 1 << 15
 # a buffer with a shadow: first byte, size, distance to its shadow
 BUFFER_BYTES = 24
 
@@ -155,12 +160,26 @@ def word_of(ctx: int, block: int, space: int, host: int, lane: int) -> int:
 
 
 @machine_code
+def buffer_number(block: int, host: int) -> int:
+    """The number of a buffer with a shadow, from 1 on; 0 for other memory."""
+    table = peek_i64(block + H_BUFFERS)
+    for i in range(peek_i64(table)):
+        at = table + 8 + BUFFER_BYTES * i
+        if 0 <= host - peek_i64(at) < peek_i64(at + 8):
+            return i + 1
+    return 0
+
+
+@machine_code
 def note_read(ctx: int, block: int, pc: int, space: int, host: int, shadow: int, size: int, lane: int, count: int) -> int:
     """A lane reads undefined data: log the words that nobody has written; returns the origin, here or where a copy of them was read.
 
     shadow: address of the data's shadow. count: how many lanes to count.
     """
-    kept = origin_address(ctx, block, space, host)
+    first = 0
+    while size > 4 and first + 4 < size and peek_u32(shadow + first) == 0:
+        first += 4
+    kept = origin_address(ctx, block, space, host + first)
     origin = peek_u32(kept) if kept else 0
     if origin:
         return origin
@@ -172,7 +191,10 @@ def note_read(ctx: int, block: int, pc: int, space: int, host: int, shadow: int,
             if where == SHARED:
                 note_undefined(ctx, block, pc, word, where, warp, 1 << lane, count)
             else:
-                note(log(ctx, block, F_READ_UNDEFINED, pc, 0, word, where), warp, 1 << lane, 0, 0, 0, count)
+                if peek_i64(block + H_LOG_COUNT) > WORDS_KEPT:
+                    word = FURTHER_WORDS
+                detail = where | buffer_number(block, host) << BUFFER_SHIFT
+                note(log(ctx, block, F_READ_UNDEFINED, pc, 0, word, detail), warp, 1 << lane, 0, 0, 0, max(count, word == FURTHER_WORDS))
             count = 0
     return pc + 1
 

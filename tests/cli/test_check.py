@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fasim.report.hazards import CheckReport, Finding, Place
+from fasim.report.check import CheckReport, Finding, Place
 
 RACES = """
 extern "C" __global__ void reversed(const int* in, int* out) {

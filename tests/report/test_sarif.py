@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fasim.errors import MemoryAccessError, Where
-from fasim.report.hazards import CheckReport, findings
+from fasim.report.check import CheckReport, findings
 from fasim.report.sarif import sarif, write_sarif
-from tests.report.test_hazards_report import HEADER, file, hazard, instruction  # noqa: F401  a fixture among them
+from tests.report.test_check import HEADER, file, hazard, instruction  # noqa: F401  a fixture among them
 
 # What the schema says of the objects used: for each property its type, an object by name, [type] for arrays; `!` marks those required.
 # Objects allow no other properties. Source: sarif-schema-2.1.0.json, OASIS.

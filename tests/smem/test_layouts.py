@@ -132,3 +132,9 @@ def test_notation_is_read(text):
 def test_what_does_not_fit_is_refused(make, message):
     with pytest.raises(UsageError, match=message):
         make()
+
+
+@pytest.mark.parametrize("swizzle", [Swizzle(3, 4, 3), Swizzle(5, 2, 5), Swizzle(2, 4, -3), Swizzle(0, 4, 3)])
+def test_the_formula_says_what_it_does(swizzle):
+    for offset in (0, 4, 128, 1000, 4095):
+        assert eval(swizzle.formula, {"offset": offset}) == swizzle(offset)

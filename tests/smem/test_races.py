@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fasim.isa import machine as m
 from fasim.numerics.native import popcount
+from fasim.smem import check_state as h
 from fasim.smem import clocks, races
-from fasim.smem import hazards as h
 from fasim.smem.cells import EXTRA_BYTES, STRONG_ACCESS, WRITE, clear_chains, make_tag
 
 WARPS, LANES, WORDS, SITES = 2, 3, 3, 4

@@ -13,6 +13,7 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
 (
     # clocks
     H_NOW,
+    H_LAST_TICK,
     H_CTA_BASE,
     H_PARTIAL,
     H_FAR,
@@ -57,16 +58,18 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_BUFFERS,
     H_ZEROS,
     H_DUMP,
-    # what comes after each barrier and collective: by pc the address of one byte for each pc, 0 for other instructions
+    # what comes after each barrier and collective: by pc the address of one byte for each block of the code, 0 for other instructions;
+    # the block of each pc
     H_AFTER,
+    H_BLOCK_OF,
     # findings
     H_LOG,
     H_LOG_COUNT,
     H_LOG_CAPACITY,
     # how many chained accesses the instruction that could not run may add
     H_NEEDED,
-) = (8 * i for i in range(48))
-HAZARD_WORDS = 48
+) = (8 * i for i in range(50))
+HAZARD_WORDS = 50
 
 # --- the log: 14 x int64 a record ---------------------------------------------------------------------------------------------------
 LOG_BYTES = 112
@@ -102,6 +105,10 @@ LOG_BYTES = 112
     F_UNNAMED_LANES,
     F_RACED,
 ) = range(1, 12)
+#: the "word" of undefined reads that are only counted; in the detail of an undefined read the state space, above it the buffer
+FURTHER_WORDS, BUFFER_SHIFT = -1, 8
+#: what the clock must not reach
+LAST_TIME = 0x7FFFFFF0
 # details of a race: flags
 R_ASYNC, R_BENIGN, R_SAME_WARP = 1, 2, 4
 #: what an undefined value decided
@@ -215,4 +222,8 @@ def log_full(block: int) -> bool:
 def full(block: int, needed: int) -> bool:
     """Whether a buffer should grow before the next instruction, which may chain that many accesses."""
     poke_i64(block + H_NEEDED, needed)
-    return log_full(block) or peek_i64(block + H_EXTRA_COUNT) + needed > peek_i64(block + H_EXTRA_CAPACITY)
+    return (
+        log_full(block)
+        or peek_i64(block + H_NOW) >= LAST_TIME
+        or peek_i64(block + H_EXTRA_COUNT) + needed > peek_i64(block + H_EXTRA_CAPACITY)
+    )

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fasim.errors import DeadlockError, MemoryAccessError, Where
 from fasim.isa.program import SourceInstruction
-from fasim.report.hazards import CheckReport, Finding, finding_of_error, findings, print_report
+from fasim.report.check import CheckReport, Finding, finding_of_error, findings, print_report
 from fasim.report.records import to_json
 from fasim.sm.result import Hazard
 
