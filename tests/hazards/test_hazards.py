@@ -10,8 +10,13 @@ import pytest
 
 import fasim
 from fasim import errors
+from fasim.isa.machine import C_SMEM
 from fasim.isa.program import SourceInstruction
+from fasim.numerics.native import first_bit, lanes_equal, peek_i64
 from fasim.sm.result import Hazard
+from fasim.smem import races
+from fasim.smem.check_state import H_SHIFT
+from fasim.warp import observe
 from tests.hazards.corpus import ANY_RACE, RACES, ROWS, Expected, Row, arguments, marks, path
 
 #: enough for every kernel that ends, and for the watch over those that do not
@@ -128,3 +133,23 @@ FAULTY = [row for row in ROWS if row.expected and not row.more]
 @pytest.mark.parametrize("row", FAULTY[::4], ids=[row.entry for row in FAULTY[::4]])
 def test_the_reference_machine_finds_the_same(row):
     assert launch(row, backend="reference").hazards == launch(row).hazards
+
+
+def slow_reads(ctx: int, block: int, hosts: int, mask: int, size: int, tag: int, distinct: bool) -> None:
+    """What `races.read_lanes` abbreviates."""
+    smem, shift = peek_i64(ctx + C_SMEM), peek_i64(block + H_SHIFT)
+    while mask:
+        host = peek_i64(hosts + 8 * first_bit(mask))
+        lanes = lanes_equal(hosts, host) & mask
+        mask &= ~lanes
+        for granule in range((host - smem) >> shift, (host - smem + size) >> shift):
+            races.access(ctx, block, granule, tag, lanes)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.error][::3], ids=lambda row: row.entry)
+def test_short_cuts_find_what_the_long_way_finds(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = launch(row, backend="reference").hazards
+    assert short == launch(row).hazards
+    monkeypatch.setattr(observe, "access_row", lambda *arguments: False)
+    monkeypatch.setattr(observe, "read_lanes", slow_reads)
+    assert launch(row, backend="reference").hazards == short
