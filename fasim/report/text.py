@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import linecache
-import os
 
+from fasim.report.check import relative
 from fasim.report.compare import Comparison, Statistics
 from fasim.report.records import LineCount, OutputReport, RunReport
 
@@ -138,17 +138,8 @@ def _by_line(counts: list[LineCount], total: int) -> list[str]:
     lines = [f"{'executions':>14}  {'share':>6}  source line"]
     for (file, line), executions in ranked[:_LINES_SHOWN]:
         text = linecache.getline(file, line).strip()[:_LINE_WIDTH]
-        shown = f"{_relative(file)}:{line}{': ' + text if text else ''}" if line else "(no source line)"
+        shown = f"{relative(file)}:{line}{': ' + text if text else ''}" if line else "(no source line)"
         lines.append(f"{executions:>14,}  {100 * executions / total:>5.1f}%  {shown}")
     if len(ranked) > _LINES_SHOWN:
         lines.append(f"{'':>14}  {'':>6}  and {len(ranked) - _LINES_SHOWN} more lines (all instructions: --json --counts)")
     return lines
-
-
-def _relative(file: str) -> str:
-    """A path from the working directory if it is below that."""
-    try:
-        shown = os.path.relpath(file)
-    except ValueError:
-        return file
-    return file if shown.startswith("..") else shown

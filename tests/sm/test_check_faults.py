@@ -7,6 +7,7 @@ import pytest
 
 import fasim
 from fasim.errors import DeadlockError
+from fasim.sm import watch
 from fasim.smem import cells, clocks
 from fasim.smem import check_state as h
 from tests.smem.test_races import Block
@@ -57,8 +58,25 @@ extern "C" __global__ void late(const float *in, float *out) {
     __syncthreads();
     out[t] = s[t ^ 32u];                                                                            // 45
 }
+extern "C" __global__ void abandons(const float4 *in, int n) {
+    extern __shared__ float4 d[];
+    for (int i = 0; i < n; i++) {
+        unsigned a = SMEM(&d[i * 32 + threadIdx.x]);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(a), "l"(in + threadIdx.x) : "memory");      // 51
+    }
+}
+extern "C" __global__ void twice(const float *in, float *out, int n) {
+    extern __shared__ float e[];
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < n; i++) {
+            unsigned a = SMEM(&e[i * 32 + threadIdx.x]);
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(a), "l"(in + threadIdx.x) : "memory");   // 59
+        }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = e[threadIdx.x];
+}
 extern "C" __global__ void copy(const int *in, int *out, int n) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];    // 48
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = in[i];    // 65
 }
 """
 
@@ -113,7 +131,7 @@ def test_the_reason_of_a_late_copy_outlives_its_warp(module):
 def test_large_undefined_buffers_take_a_bounded_log(module):
     n = 1 << 18
     [hazard] = module.kernel("copy").launch(4, 256, [fasim.empty(n, np.int32), ints(n), n], check="all").hazards
-    assert (hazard.kind, hazard.first_line, hazard.lanes) == ("uninit_global", 48, n)
+    assert (hazard.kind, hazard.first_line, hazard.lanes) == ("uninit_global", 65, n)
     assert 1 << 15 <= hazard.words < n and "words and more of in (global memory)" in hazard.text
 
 
@@ -137,3 +155,21 @@ def test_times_begin_anew_before_they_no_longer_fit():
     access(1, 0, 1, cells.WRITE)
     access(0, 1, 1, 0)
     assert block.found() == {(0, 1, 1)}
+
+
+@pytest.mark.parametrize("backend", ["jit", "reference"])
+def test_the_log_grows_while_threads_end(module, backend, monkeypatch):
+    monkeypatch.setattr(watch, "LOG_CAPACITY", 1 << 8)
+    n = 40 if backend == "jit" else 4
+    kernel = module.kernel("abandons")
+    [hazard] = kernel.launch(1, 32, [np.zeros(128, np.float32), n], dynamic_smem_bytes=512 * n, check="all", backend=backend).hazards
+    assert (hazard.kind, hazard.first_line, hazard.words) == ("copy_not_waited", 51, 128 * n)
+
+
+@pytest.mark.parametrize("backend", ["jit", "reference"])
+def test_chains_grow_while_copies_arrive(module, backend, monkeypatch):
+    monkeypatch.setattr(watch, "EXTRA_CAPACITY", 1 << 5)
+    n = 100 if backend == "jit" else 3
+    args = [np.zeros(32, np.float32), np.zeros(32, np.float32), n]
+    hazards = module.kernel("twice").launch(1, 32, args, dynamic_smem_bytes=128 * n, check="all", backend=backend).hazards
+    assert [(x.kind, x.scope, x.first_line, x.second_line, x.words) for x in hazards] == [("WAW", "async", 59, 59, 32 * n)]
