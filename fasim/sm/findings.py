@@ -199,6 +199,9 @@ def deadlock(program: Program, state: CtaState) -> DeadlockError:
     ]
     if len(waiting) > 12:
         lines.append(f"  ... and {len(waiting) - 12} more")
+    ended = tuple(warp for warp in range(state.shape.warps) if not state.warp_word(warp, m.W_LIVE))
+    if ended:
+        lines.append(f"  warp{'s' if len(ended) != 1 else ''} {describe_lanes(ended)} {'have' if len(ended) != 1 else 'has'} ended")
     cta = state.shape.ctaid(state.get(m.C_CTA))
     where = Where(program.title, ctaid=cta)
     if waiting:

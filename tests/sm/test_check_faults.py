@@ -100,6 +100,19 @@ def test_a_thread_that_has_ended_takes_no_part_in_a_counted_barrier(module):
     assert found(module, "arrived", 128, [ints(128)]) == []
 
 
+def test_a_deadlock_names_the_warps_that_have_ended():
+    source = """
+extern "C" __global__ void k(int *out) {
+    if (threadIdx.x >= 64) return;
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+    out[threadIdx.x] = 1;
+}
+"""
+    with pytest.raises(DeadlockError, match=r"warps 2-3 have ended") as caught:
+        fasim.compile(source).kernel("k").launch(1, 128, [ints(128)])
+    assert [w["warp"] for w in caught.value.details["waiting"]] == [0, 1]
+
+
 def test_atomics_that_are_loops_are_not_counted(module):
     result = module.kernel("float_atomics").launch(1, 32, [np.zeros(32, np.float32)])
     atomic = next(a for a in result.shared_accesses if a.line == 17)
