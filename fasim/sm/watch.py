@@ -72,6 +72,22 @@ def sites_of(program: Program) -> list[Site]:
     return found
 
 
+def line_groups(program: Program) -> tuple[Array, Array]:
+    """For each site a number that those of one source line and kind share, and for each number the first pc that has it."""
+    numbers: dict[tuple[object, ...], int] = {}
+    groups = np.zeros(max(len(program.sites), 1), np.int64)
+    pcs: list[int] = []
+    for site, pc in enumerate(program.sites):
+        source = program.source_at(pc)
+        place = (source.file, source.line, source.inlined_at) if source.line else ("", source.ptx_line)
+        key = (*place, int(program.code[pc, m.AT_KIND // 4]))
+        if key not in numbers:
+            numbers[key] = len(pcs)
+            pcs.append(pc)
+        groups[site] = numbers[key]
+    return groups, np.array(pcs or [0], np.int64)
+
+
 class Checks:
     """The block of words of one CTA and the buffers it points to; `after`: shared by all CTAs of a launch, see `fasim.sm.flow`."""
 
@@ -83,6 +99,7 @@ class Checks:
                 "launch it without check"
             )
         threads = 32 * warps
+        groups, representatives = line_groups(program)
         shared = [site for site in sites if site.shared]
         granule = min([LARGEST_GRANULE, *(site.size_bytes for site in shared)])
         granules = -(-len(smem) // granule)
@@ -107,7 +124,8 @@ class Checks:
             h.H_EXTRA: np.zeros(EXTRA_BYTES * (self.extra_capacity + 1), np.uint8),
             h.H_OLD: np.zeros(32 * OLD_BYTES, np.uint8),
             h.H_EXECUTIONS: np.zeros(warps * max(len(sites), 1), np.int64),
-            h.H_SITES: np.array(program.sites or [0], np.int64),
+            h.H_GROUPS: groups,
+            h.H_SITES: representatives,
             h.H_SHADOW_REGS: aligned(warps * stride),
             h.H_ORIGIN_REGS: aligned(warps * stride),
             h.H_BUFFERS: shadows.table(),

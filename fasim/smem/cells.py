@@ -8,8 +8,8 @@ than any barrier.
 
 from __future__ import annotations
 
-from fasim.isa.machine import BARRIERS
-from fasim.numerics.native import fill_bytes, machine_code, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.isa.machine import AT_AUX, BARRIERS, C_CODE, CODE_BYTES
+from fasim.numerics.native import fill_bytes, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.smem.check_state import (
     H_BARRIERS,
     H_CTA_BASE,
@@ -18,6 +18,7 @@ from fasim.smem.check_state import (
     H_EXTRA_COUNT,
     H_FENCED,
     H_GRANULES,
+    H_GROUPS,
     H_HEADS,
     H_KNOWN,
     H_LANES,
@@ -52,6 +53,15 @@ X_TAG, X_LANES, X_NEXT, X_GRANULE = 0, 8, 16, 24
 
 
 @machine_code
+def group_of(block: int, site: int) -> int:
+    """The number by which the search for races knows an access: the same for all that one source line makes of one kind.
+
+    An unrolled loop reads the same word through many instructions, which would all have to be kept apart.
+    """
+    return peek_i64(peek_i64(block + H_GROUPS) + 8 * site)
+
+
+@machine_code
 def make_tag(block: int, site: int, warp: int, flags: int) -> int:
     """The tag of an access now."""
     time = NOT_YET if flags & PENDING else peek_i64(block + H_NOW)
@@ -74,6 +84,13 @@ def warp_of(tag: int) -> int:
 def pc_of_site(block: int, site: int) -> int:
     """The instruction of a site."""
     return peek_i64(peek_i64(block + H_SITES) + 8 * site)
+
+
+@machine_code
+def representative(ctx: int, block: int, pc: int) -> int:
+    """The instruction that stands for an access in findings: the first one of its source line and kind."""
+    site = peek_i32(peek_i64(ctx + C_CODE) + pc * CODE_BYTES + AT_AUX)
+    return pc_of_site(block, group_of(block, site))
 
 
 @machine_code

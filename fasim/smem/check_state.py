@@ -43,6 +43,7 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_EXTRA_COUNT,
     H_EXTRA_CAPACITY,
     H_OLD,
+    H_GROUPS,
     H_SITES,
     H_SEQUENCE,
     H_EXECUTIONS,
@@ -68,8 +69,8 @@ from fasim.numerics.native import machine_code, peek_i64, poke_i64
     H_LOG_CAPACITY,
     # how many chained accesses the instruction that could not run may add
     H_NEEDED,
-) = (8 * i for i in range(50))
-HAZARD_WORDS = 50
+) = (8 * i for i in range(51))
+HAZARD_WORDS = 51
 
 # --- the log: 14 x int64 a record ---------------------------------------------------------------------------------------------------
 LOG_BYTES = 112

@@ -15,9 +15,10 @@ from fasim.smem.check_state import F_COPY_NOT_WAITED, H_ORIGIN_SMEM, H_SHIFT, H_
 # then and the pc
 H_COUNT, H_COMMITTED, H_WAIT_COMMITTED, H_WAIT_PC = 0, *(8 + 8 * 32 * i for i in range(3))
 HEADER_BYTES = 8 + 3 * 8 * 32
-# entry: lanes still pending, bytes a lane, the site, the time of issue (fasim.smem.clocks), the lanes that ended without waiting, those
-# that have waited since, then per lane: group, destination (host address), 16 bytes of data and which bits of them are undefined
-E_MASK, E_SIZE, E_SITE, E_TIME, E_ABANDONED, E_WAITED = (8 * i for i in range(6))
+# entry: lanes still pending, bytes a lane, the access as the search for races knows it, the time of issue (fasim.smem.clocks), the lanes
+# that ended without waiting, those that have waited since, then per lane: group, destination (host address), 16 bytes of data and which
+# bits of them are undefined
+E_MASK, E_SIZE, E_ACCESS, E_TIME, E_ABANDONED, E_WAITED = (8 * i for i in range(6))
 E_GROUP, E_TARGET, E_DATA, E_UNDEFINED = (48 + 8 * 32 * i for i in (0, 1, 2, 4))
 ENTRY_BYTES = E_UNDEFINED + 16 * 32
 # what is wrong with a copy that is read too early
@@ -38,7 +39,7 @@ def push(queue: int, mask: int, size: int, site: int, time: int) -> int:
     poke_i64(queue + H_COUNT, count + 1)
     poke_i64(entry + E_MASK, mask)
     poke_i64(entry + E_SIZE, size)
-    poke_i64(entry + E_SITE, site)
+    poke_i64(entry + E_ACCESS, site)
     poke_i64(entry + E_TIME, time)
     poke_i64(entry + E_ABANDONED, 0)
     poke_i64(entry + E_WAITED, 0)
@@ -103,7 +104,7 @@ def complete(ctx: int, warp: int, queue: int, mask: int, pending: int) -> None:
 @machine_code
 def arrive(ctx: int, warp: int, entry: int, lane: int, target: int, size: int) -> None:
     """For the checks: one lane's copy is carried out."""
-    block, site = peek_i64(ctx + C_HAZARDS), peek_i64(entry + E_SITE)
+    block, site = peek_i64(ctx + C_HAZARDS), peek_i64(entry + E_ACCESS)
     offset, shift = target - peek_i64(ctx + C_SMEM), peek_i64(block + H_SHIFT)
     tag = NOT_YET << TIME_SHIFT | site << SITE_SHIFT | warp << WARP_SHIFT | WRITE | PENDING
     for granule in range(offset >> shift, (offset + size) >> shift):
@@ -136,7 +137,7 @@ def abandon(ctx: int, warp: int, queue: int, mask: int) -> bool:
             poke_i64(entry + E_ABANDONED, peek_i64(entry + E_ABANDONED) | 1 << lane)
             offset = peek_i64(entry + E_TARGET + 8 * lane) - peek_i64(ctx + C_SMEM)
             for word in range(offset, offset + peek_i64(entry + E_SIZE), 4):
-                at = log(ctx, block, F_COPY_NOT_WAITED, pc_of_site(block, peek_i64(entry + E_SITE)), 0, word & -4, 0)
+                at = log(ctx, block, F_COPY_NOT_WAITED, pc_of_site(block, peek_i64(entry + E_ACCESS)), 0, word & -4, 0)
                 note(at, warp, 1 << lane, 0, 0, 0, 1)
     return True
 

@@ -34,7 +34,7 @@ from fasim.numerics.native import (
     peek_u32,
     poke_u32,
 )
-from fasim.smem.cells import WRITE
+from fasim.smem.cells import WRITE, representative
 from fasim.smem.check_state import D_OUTPUT, H_BUFFERS
 from fasim.warp.memory import resolve
 from fasim.warp.observe import RMW, observe
@@ -116,7 +116,7 @@ def taint_atom_lane(ctx: int, block: int, pc: int, space: int, size: int, own: i
     if shadow:
         before = any_byte(shadow, size)
         if before:
-            origin = note_read(ctx, block, pc, space, host, shadow, size, lane, 1)
+            origin = note_read(ctx, block, representative(ctx, block, pc), space, host, shadow, size, lane, 1)
         fill_bytes(shadow, 0xFF if given >= 0 or (before and not overwrites) else 0, size)
     elif given >= 0:
         decided(ctx, block, pc, given, 1 << lane, D_OUTPUT)

@@ -6,7 +6,7 @@ from fasim.isa.machine import C_HAZARDS, C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, C
 from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.accounts import account
-from fasim.smem.cells import PENDING, WRITE
+from fasim.smem.cells import PENDING, WRITE, group_of
 from fasim.smem.check_state import F_READ_UNDEFINED, H_BUFFERS, H_NOW, log, note
 from fasim.smem.cp_async import E_DATA, E_TARGET, E_UNDEFINED, H_COUNT, commit, complete, note_wait, push, queue_bytes
 from fasim.warp.memory import (
@@ -60,7 +60,7 @@ def cp_async(ctx: int, warp: int, pc: int, site: int, registers: int, operands: 
         return 1
     size, scratch = peek_i32(operands + P_BYTES), peek_i64(ctx + C_SCRATCH)
     block = peek_i64(ctx + C_HAZARDS)
-    entry = push(queue, mask, size, site, peek_i64(block + H_NOW) if block else 0)
+    entry = push(queue, mask, size, group_of(block, site) if block else 0, peek_i64(block + H_NOW) if block else 0)
     copy_bytes(entry + E_TARGET, scratch, 8 * 32)
     if issue(ctx, registers, operands, mask, entry):
         poke_i64(queue + H_COUNT, peek_i64(queue + H_COUNT) - 1)

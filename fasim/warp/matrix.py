@@ -16,7 +16,7 @@ from fasim.numerics.native import (
     poke_u16,
     poke_u32,
 )
-from fasim.smem.cells import WRITE
+from fasim.smem.cells import WRITE, representative
 from fasim.smem.check_state import H_DUMP, H_ZEROS
 from fasim.warp.memory import resolve
 from fasim.warp.observe import MATRIX, TRANSPOSED, observe, observe_stored
@@ -101,7 +101,7 @@ def taint_ldmatrix(ctx: int, pc: int, operands: int, rows: int) -> None:
         row = peek_i32(operands + M_REGISTERS + 4 * i)
         lanes = lanes_nonzero_u32(shadows + row, ALL_LANES)
         if lanes:
-            taint_matrix(ctx, block, pc, space, 8 * i, row, lanes, transposed)
+            taint_matrix(ctx, block, representative(ctx, block, pc), space, 8 * i, row, lanes, transposed)
 
 
 @machine_code

@@ -28,7 +28,7 @@ from fasim.numerics.native import (
     popcount,
 )
 from fasim.smem.accounts import account
-from fasim.smem.cells import FLAG_BITS, SILENT, STRONG_ACCESS, WRITE, make_tag, pc_of_site
+from fasim.smem.cells import FLAG_BITS, PENDING, SILENT, STRONG_ACCESS, WRITE, group_of, make_tag, pc_of_site
 from fasim.smem.check_state import F_WAW, H_FENCES, H_OLD, H_SHIFT, H_STRONG, H_UNDEFINED_SMEM, R_SAME_WARP, log, note
 from fasim.smem.clocks import acquire, release
 from fasim.smem.races import access, access_row, note_execution, read_lanes
@@ -69,8 +69,9 @@ def shared_lanes(ctx: int, space: int, mask: int) -> int:
 def note_access(ctx: int, block: int, site: int, mask: int, size: int, flags: int) -> None:
     """Look for races of the lanes in `mask`, which access `size` bytes of shared memory each; host addresses stand in scratch."""
     hosts, smem, shift = peek_i64(ctx + C_SCRATCH), peek_i64(ctx + C_SMEM), peek_i64(block + H_SHIFT)
-    tag = make_tag(block, site, peek_i64(ctx + C_WARP), flags & FLAG_BITS)
-    note_execution(block, site, peek_i64(ctx + C_WARP))
+    group = group_of(block, site)
+    tag = make_tag(block, group, peek_i64(ctx + C_WARP), flags & FLAG_BITS)
+    note_execution(block, group, peek_i64(ctx + C_WARP))
     if flags & MATRIX:
         while mask:
             lane = first_bit(mask)
@@ -81,7 +82,7 @@ def note_access(ctx: int, block: int, site: int, mask: int, size: int, flags: in
         return
     neighbours, left = lanes_step(hosts, mask, size), mask
     distinct = neighbours or steady(hosts, mask, size)
-    if neighbours and size == 1 << shift and not flags & STRONG_ACCESS and peek_i64(block + H_STRONG) == 0:
+    if neighbours and size == 1 << shift and not flags & (STRONG_ACCESS | PENDING) and peek_i64(block + H_STRONG) == 0:
         lane = first_bit(mask)
         if access_row(block, ((peek_i64(hosts + 8 * lane) - smem) >> shift) - lane, tag, mask):
             return
@@ -228,6 +229,6 @@ def contend(ctx: int, block: int, site: int, registers: int, operands: int, lane
                 differ |= 1 << lane
     if differ:
         offset = peek_i64(peek_i64(ctx + C_SCRATCH) + 8 * first) - peek_i64(ctx + C_SMEM)
-        pc, warp = pc_of_site(block, site), peek_i64(ctx + C_WARP)
+        pc, warp = pc_of_site(block, group_of(block, site)), peek_i64(ctx + C_WARP)
         at = log(ctx, block, F_WAW, pc, pc, offset & -4, R_SAME_WARP)
         note(at, warp, lanes & ~differ, warp, differ, 0, popcount(lanes))

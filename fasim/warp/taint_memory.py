@@ -41,6 +41,7 @@ from fasim.numerics.native import (
     poke_i64,
     poke_u32,
 )
+from fasim.smem.cells import representative
 from fasim.smem.check_state import (
     BUFFER_SHIFT,
     D_OUTPUT,
@@ -211,6 +212,7 @@ def set_origin(ctx: int, block: int, row: int, lane: int, origin: int) -> None:
 def taint_load(ctx: int, pc: int, operands: int, mask: int) -> None:
     """The shadows of a load; the host addresses of its first elements stand in scratch."""
     block, warp = peek_i64(ctx + C_HAZARDS), peek_i64(ctx + C_WARP)
+    reader = representative(ctx, block, pc)
     space, size, count = peek_i32(operands + P_SPACE), peek_i32(operands + P_BYTES), peek_i32(operands + P_VECTOR)
     sign, hosts = peek_i32(operands + P_SIGN), peek_i64(ctx + C_SCRATCH)
     target = hosts + SCRATCH_SHADOWS
@@ -233,7 +235,7 @@ def taint_load(ctx: int, pc: int, operands: int, mask: int) -> None:
                 lane = first_bit(lanes)
                 lanes &= lanes - 1
                 host, shadow = peek_i64(hosts + 8 * lane) + size * element, peek_i64(target + 8 * lane)
-                set_origin(ctx, block, row, lane, note_read(ctx, block, pc, space, host, shadow, size, lane, 1 - (found >> lane & 1)))
+                set_origin(ctx, block, row, lane, note_read(ctx, block, reader, space, host, shadow, size, lane, 1 - (found >> lane & 1)))
                 found |= 1 << lane
         lanes_add(target, target, size)
 

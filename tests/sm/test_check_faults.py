@@ -186,3 +186,25 @@ def test_chains_grow_while_copies_arrive(module, backend, monkeypatch):
     args = [np.zeros(32, np.float32), np.zeros(32, np.float32), n]
     hazards = module.kernel("twice").launch(1, 32, args, dynamic_smem_bytes=128 * n, check="all", backend=backend).hazards
     assert [(x.kind, x.scope, x.first_line, x.second_line, x.words) for x in hazards] == [("WAW", "async", 59, 59, 32 * n)]
+
+
+def test_all_lines_that_race_are_named_however_often_they_are_unrolled():
+    source = """
+extern "C" __global__ void k(const int *in, int *out, int n) {
+    __shared__ int s[256]; int t = threadIdx.x, a = 0, b = 0;
+    for (int i = 0; i < n; i++) {
+        #pragma unroll
+        for (int j = 0; j < 8; j++) a += s[(t + i * a + j) & 255];      // 6
+        #pragma unroll
+        for (int j = 0; j < 8; j++) b ^= s[(t + i * b + j) & 255];      // 8
+    }
+    s[t] = in[t];                                                       // 10
+    out[t] = a + b;
+}
+"""
+    kernel = fasim.compile(source).kernel("k")
+    groups, pcs = watch.line_groups(kernel.program)
+    shared = {kernel.program.source_at(int(pc)).line for pc in pcs}
+    assert {6, 8, 10} <= shared and len(pcs) < len(kernel.program.sites) and groups.max() == len(pcs) - 1
+    hazards = kernel.launch(1, 256, [ints(256), ints(256), 3], check="race").hazards
+    assert {(x.kind, x.first_line, x.second_line) for x in hazards} == {("WAR", 6, 10), ("WAR", 8, 10)}
