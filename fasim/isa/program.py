@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +90,7 @@ class Program:
     services: dict[int, str] = field(default_factory=dict)
     max_threads: int = 0
     required_block: tuple[int, int, int] | None = None
+    derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.code)
@@ -97,6 +99,12 @@ class Program:
     def sites(self) -> list[int]:
         """The pc of each access to memory, in the order of their numbers."""
         return [int(pc) for pc in np.flatnonzero(np.isin(self.code[:, AT_KIND // 4], MEMORY_KINDS))]
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is worked out from the program, the first time it is asked for."""
+        if name not in self.derived:
+            self.derived[name] = make()
+        return self.derived[name]
 
     def source_at(self, pc: int) -> SourceInstruction:
         """The instruction at a pc; for what lowering inserted, the nearest one before it."""

@@ -94,9 +94,6 @@ class After:
 
 def after_each_sync(program: Program) -> After:
     """The same for all barriers and collectives of a program."""
-    cached = getattr(program, "_after", None)
-    if cached is not None:
-        return cached  # type: ignore[no-any-return]
     waits = np.flatnonzero(np.isin(program.code[:, m.AT_KIND // 4], (m.BAR, m.COLLECTIVE, m.WARP_SYNC)))
     addresses, blocks = np.zeros(len(program), np.int64), np.zeros(len(program), np.int32)
     rows = np.zeros((0, 0), np.uint8)
@@ -109,6 +106,4 @@ def after_each_sync(program: Program) -> After:
         for row, number in zip(rows, waiting):
             row[[other for other in range(len(follow)) if found[number] >> other & 1]] = 1
         addresses[waits] = rows.ctypes.data + np.searchsorted(waiting, block[waits]) * len(follow)
-    after = After(addresses, rows, blocks)
-    object.__setattr__(program, "_after", after)
-    return after
+    return After(addresses, rows, blocks)

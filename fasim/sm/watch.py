@@ -31,12 +31,13 @@ class Accounts:
     """One account for each site of a program."""
 
     def __init__(self, program: Program) -> None:
-        sites = program.sites
-        self.words = np.zeros((len(sites), SITE_BYTES // 8), np.int64)
-        for number, pc in enumerate(sites):
-            name = operation_of(program, pc)
-            if name:
-                self.words[number, S_CODE // 8] = OPERATIONS[name].code
+        codes = program.once("codes", lambda: [_code(operation_of(program, pc)) for pc in program.sites])
+        self.words = np.zeros((len(codes), SITE_BYTES // 8), np.int64)
+        self.words[:, S_CODE // 8] = codes
+
+
+def _code(operation: str) -> int:
+    return OPERATIONS[operation].code if operation else 0
 
 
 @dataclass
@@ -92,14 +93,15 @@ class Checks:
     """The block of words of one CTA and the buffers it points to; `after`: shared by all CTAs of a launch, see `fasim.sm.flow`."""
 
     def __init__(self, program: Program, warps: int, smem: Array, local: Array, user_bytes: int, shadows: Shadows) -> None:
-        sites = sites_of(program)
+        sites = program.once("sites", lambda: sites_of(program))
         if len(sites) > MAX_SITES:
             raise NotModelled(
                 f"kernel {program.title} has {len(sites):,} instructions that access memory; the checks follow {MAX_SITES:,}: "
                 "launch it without check"
             )
         threads = 32 * warps
-        groups, representatives = line_groups(program)
+        groups, representatives = program.once("groups", lambda: line_groups(program))
+        after = program.once("after", lambda: after_each_sync(program))
         shared = [site for site in sites if site.shared]
         granule = min([LARGEST_GRANULE, *(site.size_bytes for site in shared)])
         granules = -(-len(smem) // granule)
@@ -131,8 +133,8 @@ class Checks:
             h.H_BUFFERS: shadows.table(),
             h.H_ZEROS: np.zeros(64, np.uint8),
             h.H_DUMP: np.zeros(64, np.uint8),
-            h.H_AFTER: after_each_sync(program).addresses,
-            h.H_BLOCK_OF: after_each_sync(program).blocks,
+            h.H_AFTER: after.addresses,
+            h.H_BLOCK_OF: after.blocks,
             h.H_LOG: np.zeros(h.LOG_BYTES * (self.log_capacity + 1), np.uint8),
         }
         for slot, array in arrays.items():

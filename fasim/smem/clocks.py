@@ -84,6 +84,18 @@ def raise_to(row: int, lanes: int, time: int) -> None:
 
 
 @machine_code
+def not_before(row: int, lanes: int, time: int) -> int:
+    """Those of some lanes of a warp whose doings at `time` are not known; row: the 32 entries of that warp."""
+    left = lanes
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(row + 4 * lane) > time:
+            lanes &= ~(1 << lane)
+    return lanes
+
+
+@machine_code
 def learn(block: int, row: int, warp: int, lane: int) -> None:
     """Add what a thread knows to a row of all threads; not its own time."""
     threads = peek_i64(block + H_THREADS)
@@ -143,13 +155,7 @@ def still_reading(block: int, time: int, warp: int, lanes: int, own_lane: int) -
     """Which of some lanes of a warp that read at `time` may not have done so when another lane of it writes now."""
     if time < peek_i64(peek_i64(block + H_WARP_EXECUTED) + 8 * warp):
         return 0
-    row, left = executed_row(block, 32 * warp + own_lane), lanes
-    while left:
-        lane = first_bit(left)
-        left &= left - 1
-        if peek_u32(row + 4 * lane) > time:
-            lanes &= ~(1 << lane)
-    return lanes
+    return not_before(executed_row(block, 32 * warp + own_lane), lanes, time)
 
 
 @machine_code
@@ -255,10 +261,4 @@ def unordered(block: int, time: int, warp: int, lanes: int, own_warp: int, own_l
         lanes &= ~(1 << own_lane)
     if peek_i64(block + H_PARTIAL) == 0:
         return lanes
-    row, left = known_row(block, 32 * own_warp + own_lane) + 128 * warp, lanes
-    while left:
-        lane = first_bit(left)
-        left &= left - 1
-        if peek_u32(row + 4 * lane) > time:
-            lanes &= ~(1 << lane)
-    return lanes
+    return not_before(known_row(block, 32 * own_warp + own_lane) + 128 * warp, lanes, time)

@@ -101,7 +101,7 @@ def access_memory(ctx: int, warp: int, pc: int, kind: int, rec: int, registers: 
     elif kind == STMATRIX:
         failed = stmatrix(ctx, pc, site, registers, operands, mask)
     else:
-        failed = cp_async(ctx, warp, pc, site, registers, operands, mask)
+        failed = cp_async(ctx, warp, site, registers, operands, mask)
         if failed == 2:
             return QUEUE_FULL
     return FAILED if failed else DONE

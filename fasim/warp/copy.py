@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fasim.isa.machine import C_HAZARDS, C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, C_SITES, C_WARP, E_SRC_SIZE, GLOBAL, SCRATCH_SHADOWS
+from fasim.isa.machine import C_HAZARDS, C_QUEUE, C_QUEUE_CAPACITY, C_SCRATCH, C_SITES, E_SRC_SIZE, GLOBAL, SCRATCH_SHADOWS
 from fasim.isa.operands import P_BYTES, P_SPACE, Q_IGNORE, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import copy_bytes, fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.accounts import account
-from fasim.smem.cells import PENDING, WRITE, group_of
-from fasim.smem.check_state import F_READ_UNDEFINED, H_BUFFERS, H_NOW, log, note
-from fasim.smem.cp_async import E_DATA, E_TARGET, E_UNDEFINED, H_COUNT, commit, complete, note_wait, push, queue_bytes
+from fasim.smem.cells import PENDING, WRITE, group_of, pc_of_site
+from fasim.smem.check_state import H_BUFFERS, H_NOW
+from fasim.smem.cp_async import E_ACCESS, E_DATA, E_TARGET, E_UNDEFINED, H_COUNT, commit, complete, note_wait, push, queue_bytes
 from fasim.warp.memory import (
     NOWHERE,
     SCRATCH_SPACE,
@@ -21,7 +21,7 @@ from fasim.warp.memory import (
     resolve_lane,
 )
 from fasim.warp.observe import note_access
-from fasim.warp.taint_memory import buffer_shadow, word_of
+from fasim.warp.taint_memory import buffer_shadow, note_read
 
 
 @machine_code
@@ -51,7 +51,7 @@ def read_all(ctx: int, registers: int, operands: int, mask: int, size: int, data
 
 
 @machine_code
-def cp_async(ctx: int, warp: int, pc: int, site: int, registers: int, operands: int, mask: int) -> int:
+def cp_async(ctx: int, warp: int, site: int, registers: int, operands: int, mask: int) -> int:
     """Returns 0, 1 with the error recorded, or 2 if the queue is full and nothing was done."""
     queue = queue_at(ctx, warp)
     if peek_i64(queue + H_COUNT) >= peek_i64(ctx + C_QUEUE_CAPACITY):
@@ -65,12 +65,12 @@ def cp_async(ctx: int, warp: int, pc: int, site: int, registers: int, operands: 
     if issue(ctx, registers, operands, mask, entry):
         poke_i64(queue + H_COUNT, peek_i64(queue + H_COUNT) - 1)
         return 1
-    observe_copy(ctx, pc, site, registers, operands, mask, entry)
+    observe_copy(ctx, site, registers, operands, mask, entry)
     return 0
 
 
 @machine_code
-def observe_copy(ctx: int, pc: int, site: int, registers: int, operands: int, mask: int, entry: int) -> None:
+def observe_copy(ctx: int, site: int, registers: int, operands: int, mask: int, entry: int) -> None:
     """Count a copy, and look for the races that it begins: it may write at any time until it is waited for."""
     scratch, size = peek_i64(ctx + C_SCRATCH), peek_i32(operands + P_BYTES)
     copy_bytes(scratch, entry + E_TARGET, 8 * 32)
@@ -82,12 +82,12 @@ def observe_copy(ctx: int, pc: int, site: int, registers: int, operands: int, ma
     if block:
         fill_bytes(entry + E_UNDEFINED, 0, 16 * 32)
         if peek_i64(peek_i64(block + H_BUFFERS)):
-            copy_undefined(ctx, block, pc, registers, operands, mask, entry)
+            copy_undefined(ctx, block, registers, operands, mask, entry)
         note_access(ctx, block, site, mask, size, WRITE | PENDING)
 
 
 @machine_code
-def copy_undefined(ctx: int, block: int, pc: int, registers: int, operands: int, mask: int, entry: int) -> None:
+def copy_undefined(ctx: int, block: int, registers: int, operands: int, mask: int, entry: int) -> None:
     """Take the shadows of what the lanes copy along."""
     size, size_row = peek_i32(operands + P_BYTES), peek_i32(operands + Q_SOURCE_SIZE)
     space = peek_i32(operands + Q_SOURCE + P_SPACE)
@@ -104,8 +104,7 @@ def copy_undefined(ctx: int, block: int, pc: int, registers: int, operands: int,
             undefined = entry + E_UNDEFINED + 16 * lane
             copy_bytes(undefined, shadow, count)
             if peek_i64(undefined) | peek_i64(undefined + 8):
-                at = log(ctx, block, F_READ_UNDEFINED, pc, 0, word_of(ctx, block, space, host, lane), GLOBAL)
-                note(at, peek_i64(ctx + C_WARP), 1 << lane, 0, 0, 0, 1)
+                note_read(ctx, block, pc_of_site(block, peek_i64(entry + E_ACCESS)), GLOBAL, host, shadow, count, lane, 1)
 
 
 @machine_code

@@ -77,14 +77,21 @@ BUFFER_BYTES = 24
 
 
 @machine_code
-def buffer_shadow(block: int, host: int) -> int:
-    """Address of the shadow of global memory, 0 if the buffer has none."""
+def buffer_at(block: int, host: int) -> int:
+    """Address of the record of the buffer with a shadow that a host address lies in, 0 if there is none."""
     table = peek_i64(block + H_BUFFERS)
     for i in range(peek_i64(table)):
         at = table + 8 + BUFFER_BYTES * i
         if 0 <= host - peek_i64(at) < peek_i64(at + 8):
-            return host + peek_i64(at + 16)
+            return at
     return 0
+
+
+@machine_code
+def buffer_shadow(block: int, host: int) -> int:
+    """Address of the shadow of global memory, 0 if the buffer has none."""
+    at = buffer_at(block, host)
+    return host + peek_i64(at + 16) if at else 0
 
 
 @machine_code
@@ -152,23 +159,15 @@ def word_of(ctx: int, block: int, space: int, host: int, lane: int) -> int:
     if where == LOCAL:
         frames = peek_i64(ctx + C_LOCAL) + (peek_i64(ctx + C_WARP) * 32 + lane) * peek_i64(ctx + C_LOCAL_BYTES)
         return (host - frames) & -4
-    table = peek_i64(block + H_BUFFERS)
-    for i in range(peek_i64(table)):
-        at = table + 8 + BUFFER_BYTES * i
-        if 0 <= host - peek_i64(at) < peek_i64(at + 8):
-            return (host - peek_i64(at)) & -4
-    return 0
+    at = buffer_at(block, host)
+    return (host - peek_i64(at)) & -4 if at else 0
 
 
 @machine_code
 def buffer_number(block: int, host: int) -> int:
     """The number of a buffer with a shadow, from 1 on; 0 for other memory."""
-    table = peek_i64(block + H_BUFFERS)
-    for i in range(peek_i64(table)):
-        at = table + 8 + BUFFER_BYTES * i
-        if 0 <= host - peek_i64(at) < peek_i64(at + 8):
-            return i + 1
-    return 0
+    at = buffer_at(block, host)
+    return (at - peek_i64(block + H_BUFFERS) - 8) // BUFFER_BYTES + 1 if at else 0
 
 
 @machine_code

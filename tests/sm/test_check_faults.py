@@ -208,3 +208,21 @@ extern "C" __global__ void k(const int *in, int *out, int n) {
     assert {6, 8, 10} <= shared and len(pcs) < len(kernel.program.sites) and groups.max() == len(pcs) - 1
     hazards = kernel.launch(1, 256, [ints(256), ints(256), 3], check="race").hazards
     assert {(x.kind, x.first_line, x.second_line) for x in hazards} == {("WAR", 6, 10), ("WAR", 8, 10)}
+
+
+def test_undefined_bytes_copied_by_an_unrolled_loop_are_known_by_its_line():
+    source = r"""
+extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ float4 s[4 * 32]; unsigned t = threadIdx.x;
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((unsigned)__cvta_generic_to_shared(&s[32 * i + t])),
+                     "l"(in + 32 * i + t));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[t] = s[96 + t];                                                 // 9
+}
+"""
+    kernel = fasim.compile(source).kernel("k")
+    hazards = kernel.launch(1, 32, [fasim.empty(512), np.zeros(128, np.float32)], check="all").hazards
+    assert [(x.kind, x.first_line, x.second_line, x.words) for x in hazards] == [("uninit_global", 6, 9, 512)]
+    assert "of in (global memory)" in hazards[0].text
