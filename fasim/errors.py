@@ -3,6 +3,7 @@
 FasimError                        everything raised on purpose
 ├── UsageError                    wrong arguments, shapes, types, names                          exit code 2
 │   └── LaunchError               a launch that the driver would refuse                          exit code 2
+├── GpuError                      what the driver of a real GPU refused                          exit code 2
 ├── ToolMissing                   no GPU, no compiler, no package                                exit code 4
 ├── CompileError                  the compiler's own message                                     exit code 5
 │   └── PtxError                  PTX that ptxas would refuse, with line and column              exit code 5
@@ -13,7 +14,8 @@ FasimError                        everything raised on purpose
     ├── DeadlockError             lanes, warps or CTAs that wait for ever
     ├── InstructionLimit          --max-instructions reached
     ├── KernelAssertion           device assert failed
-    └── KernelTrap                trap or brkpt was executed
+    ├── KernelTrap                trap or brkpt was executed
+    └── GpuFault                  a real GPU ended the kernel
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ class UsageError(FasimError):
 
 class LaunchError(UsageError):
     """The launch configuration is one that the driver would refuse."""
+
+
+class GpuError(FasimError):
+    """The driver of a real GPU refused something; the message is the driver's, with what to do."""
 
 
 class ToolMissing(FasimError):
@@ -114,3 +120,7 @@ class KernelAssertion(ExecutionError):
 
 class KernelTrap(ExecutionError):
     """The kernel executed trap or brkpt."""
+
+
+class GpuFault(ExecutionError):
+    """A real GPU ended the kernel, or would not end it."""

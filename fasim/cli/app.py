@@ -9,11 +9,14 @@ import typer
 
 import fasim
 from fasim.cli import options as o
+from fasim.cli.gpu_app import app as gpu_app
+from fasim.cli.launching import Call, launch_command
 
 EPILOG = (
     "Exit codes: 0 right, 1 wrong output or a finding, 2 usage, 3 not modelled, 4 missing GPU or tool, 5 does not compile, 130 interrupted."
 )
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, epilog=EPILOG)
+app.add_typer(gpu_app, name="gpu")
 
 
 def _version(wanted: bool) -> None:
@@ -29,77 +32,33 @@ def fasim_options(
     """The CUDA kernel lab that needs no GPU: compile, execute lane by lane, check."""
 
 
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog=EPILOG,
-)
+@launch_command(app, EPILOG)
 def run(
-    ctx: typer.Context,
-    words: o.Words = None,
-    entry: o.Entry = None,
-    grid: o.Grid = None,
-    block: o.Block = None,
-    smem: o.Smem = None,
-    arg: o.Arg = None,
-    symbol: o.Symbol = None,
-    define: o.Define = None,
-    include: o.Include = None,
-    expect: Annotated[list[str] | None, typer.Option(metavar="NAME=@FILE", help="What an array should hold: o=@ref.npy.")] = None,
-    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance.", show_default="the kernel's; 0 for files")] = None,
-    atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance.", show_default="the kernel's; 0 for files")] = None,
-    check: Annotated[bool, typer.Option("--check/--no-check", help="Compare with the reference.")] = True,
-    print_: Annotated[
-        list[str] | None, typer.Option("--print", metavar="NAME[SLICE]", help="Print a part of a buffer after the run: 'y[:8]'.")
-    ] = None,
-    save: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Save all arrays as they are after the launch.")] = None,
-    seed: o.Seed = 0,
-    arch: o.Arch = "sm_90",
-    backend: o.Backend = "jit",
-    workers: o.Workers = None,
-    max_instructions: o.MaxInstructions = None,
-    json: o.Json = False,
+    call: Call,
+    expect: o.Expect = None,
+    rtol: o.Rtol = None,
+    atol: o.Atol = None,
+    check: o.Check = True,
+    print_: o.Print = None,
+    save: o.Save = None,
     counts: Annotated[bool, typer.Option("--counts", "--verbose", help="Print the instruction mix and executions by line.")] = False,
 ) -> int:
     """Compile a kernel, run it on the CPU, and judge its output.
 
     Alone it runs fa_v21. `fasim kernels` lists the kernels of the collection and their options.
     """
-    from fasim.cli.job import RunOptions
     from fasim.cli.run import run as carry_out
 
-    options = RunOptions(
-        entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), tuple(expect or ()), rtol, atol, check, save,
-        seed, arch, backend, workers, max_instructions, json, counts, tuple(symbol or ()), tuple(print_ or ()),
-    )  # fmt: skip
-    return carry_out(words or [], options, _general_options(ctx), ctx.obj)
+    return carry_out(
+        call.with_options(
+            expect=tuple(expect or ()), rtol=rtol, atol=atol, check=check, prints=tuple(print_ or ()), save=save, counts=counts
+        )
+    )
 
 
-def _general_options(ctx: typer.Context) -> list[str]:
-    """The options of a command in every spelling, for hints."""
-    return [opt for param in ctx.command.params if param.param_type_name == "option" for opt in (*param.opts, *param.secondary_opts)]
-
-
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog=EPILOG,
-)
+@launch_command(app, EPILOG)
 def banks(
-    ctx: typer.Context,
-    words: o.Words = None,
-    entry: o.Entry = None,
-    grid: o.Grid = None,
-    block: o.Block = None,
-    smem: o.Smem = None,
-    arg: o.Arg = None,
-    symbol: o.Symbol = None,
-    define: o.Define = None,
-    include: o.Include = None,
-    seed: o.Seed = 0,
-    arch: o.Arch = "sm_90",
-    backend: o.Backend = "jit",
-    workers: o.Workers = None,
-    max_instructions: o.MaxInstructions = None,
-    json: o.Json = False,
+    call: Call,
     line: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Show lanes and banks of the accesses on this line.", show_default="the worst")
     ] = None,
@@ -116,36 +75,13 @@ def banks(
     """
     from fasim.cli.banks import BanksOptions
     from fasim.cli.banks import banks as carry_out
-    from fasim.cli.job import RunOptions
 
-    options = RunOptions(
-        entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), check=False, seed=seed, arch=arch,
-        backend=backend, workers=workers, max_instructions=max_instructions, json=json, symbols=tuple(symbol or ()), command="banks",
-    )  # fmt: skip
-    return carry_out(words or [], options, _general_options(ctx), BanksOptions(line, all_groups, pitch, out))
+    return carry_out(call, BanksOptions(line, all_groups, pitch, out))
 
 
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog=EPILOG,
-)
+@launch_command(app, EPILOG)
 def check(
-    ctx: typer.Context,
-    words: o.Words = None,
-    entry: o.Entry = None,
-    grid: o.Grid = None,
-    block: o.Block = None,
-    smem: o.Smem = None,
-    arg: o.Arg = None,
-    symbol: o.Symbol = None,
-    define: o.Define = None,
-    include: o.Include = None,
-    seed: o.Seed = 0,
-    arch: o.Arch = "sm_90",
-    backend: o.Backend = "jit",
-    workers: o.Workers = None,
-    max_instructions: o.MaxInstructions = None,
-    json: o.Json = False,
+    call: Call,
     only: Annotated[
         str, typer.Option(metavar="LIST", help="Some of race, init, sync, with commas between.", show_default="all of them")
     ] = "all",
@@ -156,13 +92,31 @@ def check(
     Exit code 1 if there is a finding that is more than a note. Alone it looks at fa_v21.
     """
     from fasim.cli.check import check as carry_out
-    from fasim.cli.job import RunOptions
 
-    options = RunOptions(
-        entry, grid, block, smem, tuple(arg or ()), tuple(define or ()), tuple(include or ()), check=False, seed=seed, arch=arch,
-        backend=backend, workers=workers, max_instructions=max_instructions, json=json, symbols=tuple(symbol or ()), command="check",
-    )  # fmt: skip
-    return carry_out(words or [], options, _general_options(ctx), only, sarif)
+    return carry_out(call, only, sarif)
+
+
+@launch_command(app, EPILOG)
+def compare(
+    call: Call,
+    all_: Annotated[bool, typer.Option("--all", help="Show also what is equal.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out recordings that take more than some seconds to simulate.")] = False,
+    counters: Annotated[bool, typer.Option("--counters/--no-counters", help="On a GPU: with ncu's counters, or output bits alone.")] = True,
+    device: o.Device = 0,
+    timeout: o.Timeout = 60.0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw simulated against measured into a file.")] = None,
+) -> int:
+    """Simulate what a GPU did, and compare bit for bit and count for count.
+
+    Recordings (.zip) and folders of them as arguments: no GPU is needed; alone it takes the folder recordings. A kernel or file: the GPU
+    of this machine, or else a recording of the same launch. Exit code 1 for a real mismatch; what ptxas changed between PTX and machine
+    code, and noise in the hardware's counters, is explained.
+    """
+    from fasim.cli.compare import CompareOptions
+    from fasim.cli.compare import compare as carry_out
+    from fasim.cli.on_gpu import GpuOptions
+
+    return carry_out(call, GpuOptions(device, timeout), CompareOptions(all_, counters, out, quick))
 
 
 @app.command()

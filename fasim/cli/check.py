@@ -8,20 +8,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import fasim
-from fasim.cli import collection, ownfile
-from fasim.cli.job import Job, RunOptions
-from fasim.cli.run import launch, split_target
+from fasim.cli.job import Job
+from fasim.cli.launching import Call
+from fasim.cli.run import launch
+from fasim.cli.target import prepare
 from fasim.errors import ExecutionError, UsageError
 from fasim.report.check import CheckReport, findings
 from fasim.sm.hazards import checks_of
 from fasim.sm.result import Hazard
 
 
-def check(words: Sequence[str], options: RunOptions, general: Sequence[str], checks: str, sarif: Path | None) -> int:
+def check(call: Call, checks: str, sarif: Path | None) -> int:
     """Carry out `fasim check`; checks: as in launch. sarif: where to write the findings in that format.
 
     Returns: the exit code, 1 if there is a finding that is more than a note. Raises: FasimError for what goes wrong before the launch.
     """
+    options = call.options
     try:
         if not checks_of(checks):
             raise UsageError("nothing to check")
@@ -29,8 +31,7 @@ def check(words: Sequence[str], options: RunOptions, general: Sequence[str], che
         raise UsageError(f"--only {checks!r}: some of race, init, sync with commas between, or all") from error
     if sarif is not None:
         _refuse_folder(sarif)
-    target, is_file, rest = split_target(words)
-    job = (ownfile if is_file else collection).prepare(target, rest, options, general)
+    job = prepare(call.words, options, call.general)
     printed: list[str] = []
     start = time.perf_counter()
     try:

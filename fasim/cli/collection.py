@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import fasim
-from fasim.cli.job import Job, Reference, RunOptions, expectations
+from fasim.cli.job import Job, Reference, expectations
+from fasim.cli.run_options import RunOptions
 from fasim.cli.slices import check_slices
-from fasim.cli.values import Value
 from fasim.errors import UsageError
-from fasim.report.dtypes import short_name
+from fasim.numerics.dtypes import short_name
+from fasim.sm.values import Value
 
 if TYPE_CHECKING:
     from fasim.kernels import KernelSpec, Option
@@ -94,7 +95,8 @@ def prepare_variant(spec: KernelSpec, chosen: Mapping[str, OptionValue], options
     _refuse_file_options(spec, options)
     start = time.perf_counter()
     defines = spec.defines(given)
-    kernel = fasim.compile(spec.path, arch=options.arch, defines=defines).kernel(spec.entry)
+    name = f"/kernels/{spec.source}" if options.portable else None
+    kernel = fasim.compile(spec.path, arch=options.target_arch, defines=defines, name=name).kernel(spec.entry)
     compile_seconds = time.perf_counter() - start
     try:
         inputs = spec.inputs(given, options.seed)
@@ -128,6 +130,9 @@ def prepare_variant(spec: KernelSpec, chosen: Mapping[str, OptionValue], options
         tuple(a.name for a in inputs if a.direction != "in"),
         dict(given),
         dict(defines),
+        ("kernel",) * len(args),
+        spec.name,
+        spec.flops(given),
     )
 
 

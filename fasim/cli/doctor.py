@@ -6,7 +6,6 @@ import ctypes
 import importlib.util
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,10 +89,10 @@ def _processor() -> str:
 
 
 def _nvrtc() -> str:
-    from fasim.toolchain.nvrtc import nvrtc_version, supported_archs
+    from fasim.toolchain.nvrtc import library, nvrtc_version, supported_archs
 
     archs = supported_archs()
-    return f"{nvrtc_version()}, sm_{archs[0]} to sm_{archs[-1]}"
+    return f"{nvrtc_version()}, sm_{archs[0]} to sm_{archs[-1]} ({library()._name})"
 
 
 def _headers() -> str:
@@ -102,14 +101,19 @@ def _headers() -> str:
     return ", ".join(map(str, cuda_include_directories()))
 
 
-def _nvdisasm() -> str:
-    from fasim.toolchain.wheels import nvidia_directories
+def _tool(name: str, purpose: str) -> Callable[[], str]:
+    """A command-line tool of NVIDIA's: its path and version."""
 
-    wheels = [path for root in nvidia_directories() for path in root.glob("bin/nvdisasm*")]
-    found = str(wheels[0]) if wheels else shutil.which("nvdisasm")
-    if not found:
-        raise ToolMissing("not installed; only machine code needs it")
-    return _version_of(found)
+    def look() -> str:
+        from fasim.toolchain.tools import find_tool
+
+        try:
+            found = find_tool(name)
+        except ToolMissing:
+            raise ToolMissing(f"not installed; only {purpose} needs it") from None
+        return _version_of(found)
+
+    return look
 
 
 def _cache() -> str:
@@ -126,6 +130,10 @@ def _cache() -> str:
     return f"{folder}, {count:,} files, {total / 1e6:,.1f} MB"
 
 
+# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+_CAPABILITY_ATTRIBUTES = (75, 76)
+
+
 def _gpu() -> str:
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -140,22 +148,21 @@ def _gpu() -> str:
         device, text = ctypes.c_int(), ctypes.create_string_buffer(128)
         cuda.cuDeviceGet(ctypes.byref(device), i)
         cuda.cuDeviceGetName(text, len(text), device)
-        names.append(text.value.decode("utf-8", "replace"))
+        capability = (ctypes.c_int(), ctypes.c_int())
+        for value, attribute in zip(capability, _CAPABILITY_ATTRIBUTES, strict=True):
+            cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        major, minor = (value.value for value in capability)
+        names.append(f"{text.value.decode('utf-8', 'replace')} (compute capability {major}.{minor}: sm_{major}{minor})")
     return f"{', '.join(names)}; driver for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
 
 
-def _pycuda() -> str:
-    if importlib.util.find_spec("pycuda") is None:
-        raise ToolMissing("not installed; only runs on a GPU need it")
-    return metadata.version("pycuda")
+def _optional(module: str, package: str, purpose: str) -> Callable[[], str]:
+    """A package that is looked for, not imported: importing it may need a GPU."""
 
-
-def _program(name: str) -> Callable[[], str]:
     def look() -> str:
-        found = shutil.which(name)
-        if found is None:
-            raise ToolMissing("not on the PATH; only work on a GPU needs it")
-        return _version_of(found)
+        if importlib.util.find_spec(module) is None:
+            raise ToolMissing(f"not installed; only {purpose} needs it")
+        return metadata.version(package)
 
     return look
 
@@ -166,6 +173,7 @@ def _version_of(program: str) -> str:
     return f"{program}: {lines[0].strip()}" if lines else program
 
 
+_NSIGHT = "install Nsight Compute, which the CUDA toolkit brings, and put ncu on the PATH: https://developer.nvidia.com/nsight-compute"
 _TOOLKIT = "install the CUDA toolkit: https://developer.nvidia.com/cuda-downloads"
 CHECKS: tuple[tuple[str, bool, str, Callable[[], str]], ...] = (
     ("Python", True, "install Python 3.11 or later: https://www.python.org/downloads/", _python),
@@ -175,10 +183,12 @@ CHECKS: tuple[tuple[str, bool, str, Callable[[], str]], ...] = (
     ("processor", True, f"{_PIP} 'numba>=0.61'", _processor),
     ("NVRTC", True, f"{_PIP} nvidia-cuda-nvrtc", _nvrtc),
     ("CUDA headers", True, f"{_PIP} nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl", _headers),
-    ("nvdisasm", False, f"{_PIP} nvidia-cuda-nvdisasm", _nvdisasm),
+    ("nvdisasm", False, f"{_PIP} nvidia-cuda-nvdisasm", _tool("nvdisasm", "machine code")),
+    ("ptxas", False, f"{_PIP} nvidia-cuda-nvcc", _tool("ptxas", "a .ptx file that is to run on a GPU")),
     ("cache", False, "export FASIM_CACHE_DIR=DIRECTORY (one that you may write to)", _cache),
     ("GPU", False, "needs an NVIDIA GPU and its driver: https://www.nvidia.com/drivers", _gpu),
-    ("pycuda", False, f"{_PIP} 'fasim[gpu]' (needs nvcc)", _pycuda),
-    ("nvcc", False, _TOOLKIT, _program("nvcc")),
-    ("ncu", False, _TOOLKIT, _program("ncu")),
+    ("pycuda", False, f"{_PIP} 'fasim[gpu]' (needs nvcc)", _optional("pycuda", "pycuda", "a run on a GPU")),
+    ("nvcc", False, _TOOLKIT, _tool("nvcc", "building pycuda")),
+    ("ncu", False, _NSIGHT, _tool("ncu", "`fasim gpu profile`")),
+    ("ncu-report", False, f"{_PIP} ncu-report", _optional("ncu_report", "ncu-report", "reading what ncu measured")),
 )

@@ -9,40 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fasim.cli.values import Value, parse_expectation
+from fasim.cli.run_options import RunOptions
 from fasim.errors import UsageError
 from fasim.report.compare import check_shape
 from fasim.sm.module import Kernel
+from fasim.sm.values import Value, parse_expectation
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of `fasim run` as typer read them; command: which command they were given to."""
-
-    entry: str | None = None
-    grid: str | None = None
-    block: str | None = None
-    smem_bytes: int | None = None
-    args: tuple[str, ...] = ()
-    defines: tuple[str, ...] = ()
-    include_dirs: tuple[Path, ...] = ()
-    expect: tuple[str, ...] = ()
-    rtol: float | None = None
-    atol: float | None = None
-    check: bool = True
-    save: Path | None = None
-    seed: int = 0
-    arch: str = "sm_90"
-    backend: str = "jit"
-    workers: int | None = None
-    max_instructions: int | None = None
-    json: bool = False
-    counts: bool = False
-    symbols: tuple[str, ...] = ()
-    prints: tuple[str, ...] = ()
-    command: str = "run"
 
 
 @dataclass(frozen=True)
@@ -59,6 +32,8 @@ class Job:
     """Everything that a launch needs and that its report says.
 
     references: computes what the outputs should be, after the launch. judged: names of the arrays to report; None means those that change.
+    made: how each argument is made again, as recordings have it. collection: name of a kernel of the collection. flops: floating-point
+    operations of the problem, 0 if unknown.
     """
 
     kernel: Kernel
@@ -74,6 +49,9 @@ class Job:
     judged: tuple[str, ...] | None = None
     options: dict[str, int | str | bool] = field(default_factory=dict)
     defines: dict[str, int | str | None] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
+    collection: str = ""
+    flops: int = 0
 
 
 def expectations(options: RunOptions, args: list[Value]) -> dict[str, Reference]:

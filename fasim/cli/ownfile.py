@@ -6,18 +6,18 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-
-import numpy as np
+from pathlib import Path
 
 import fasim
 from fasim.cli.collection import unknown_option
-from fasim.cli.job import Job, RunOptions, expectations
+from fasim.cli.job import Job, expectations
+from fasim.cli.run_options import RunOptions
 from fasim.cli.signature import check_names, check_type, describe, example_command, parameters
 from fasim.cli.slices import check_slices
-from fasim.cli.values import Value, parse_argument
 from fasim.errors import UsageError
 from fasim.sm.module import Kernel, Module
 from fasim.sm.symbol import Symbol
+from fasim.sm.values import by_value, made_again, parse_argument
 from fasim.toolchain.names import did_you_mean
 
 
@@ -61,7 +61,10 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
     if defines and str(path).endswith(".ptx"):
         raise UsageError(f"-D {options.defines[0]}: {path} is PTX, in which macros no longer mean anything; give the .cu file")
     start = time.perf_counter()
-    module = fasim.compile(path, arch=options.arch, defines=defines, include_dirs=options.include_dirs, entry=options.entry)
+    name = f"/{Path(path).name}" if options.portable and not path.endswith(".ptx") else None
+    module = fasim.compile(
+        path, arch=options.target_arch, defines=defines, include_dirs=options.include_dirs, entry=options.entry, name=name
+    )
     if module.compiled is not None and (options.counts or not module.compiled.from_cache):
         _show_warnings(module.compiled.log)
     kernel = module.kernel(options.entry)
@@ -77,7 +80,7 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
     return Job(
         kernel,
         path,
-        [_by_value(value, parameter.type_, parameter.size_bytes) for value, parameter in zip(args, kernel.program.parameters)],
+        [by_value(value, parameter.type_, parameter.size_bytes) for value, parameter in zip(args, kernel.program.parameters)],
         grid,
         block,
         options.smem_bytes or 0,
@@ -86,6 +89,7 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
         compile_seconds,
         lambda: expected if options.check else {},
         defines=dict(defines),
+        made=tuple(made_again(text) for text in options.args),
     )
 
 
@@ -128,15 +132,6 @@ def set_symbols(module: Module, options: RunOptions) -> None:
 def repr_symbol(symbol: Symbol) -> str:
     """A variable with its size, for lists."""
     return f"{symbol.name} ({symbol.size_bytes} bytes{' of ' + symbol.dtype if symbol.dtype else ''})"
-
-
-def _by_value(value: Value, type_: str, size_bytes: int) -> Value:
-    """An array for a parameter that is a structure becomes that structure's bytes."""
-    if not (value.is_array and type_.startswith("b8[")):
-        return value
-    if value.value.nbytes != size_bytes:
-        raise UsageError(f"argument {value.name} is a structure of {size_bytes} bytes, the array has {value.value.nbytes}")
-    return Value(value.name, np.frombuffer(value.value.tobytes(), f"V{size_bytes}")[0], value.dtype)
 
 
 def _show_warnings(log: str) -> None:

@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping
 
 import fasim
-from fasim.cli import collection, ownfile
 from fasim.cli.failures import report_error
-from fasim.cli.job import Job, Reference, RunOptions, check_save, save
+from fasim.cli.job import Job, check_save, save
+from fasim.cli.launching import Call
+from fasim.cli.outputs import digests, output_reports
 from fasim.cli.progress import progress_bar
+from fasim.cli.run_options import RunOptions
 from fasim.cli.slices import show_slices
-from fasim.errors import FasimError, UsageError
-from fasim.report.compare import compare, statistics
-from fasim.report.records import LineCount, OutputReport, RunReport, Seconds
+from fasim.cli.target import prepare
+from fasim.errors import FasimError
+from fasim.report.records import LineCount, RunReport, Seconds
 from fasim.sm.result import LaunchResult
 
-SOURCE_SUFFIXES = (".cu", ".ptx", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 
-
-def split_target(words: Sequence[str]) -> tuple[str, bool, list[str]]:
-    """What is to be run, whether it is a file, and the other words of the command line."""
-    from fasim import kernels
-
-    known = kernels.names()
-    for i, word in enumerate(words):
-        if word in known or (not word.startswith("-") and word.endswith(SOURCE_SUFFIXES)):
-            return word, word not in known, [*words[:i], *words[i + 1 :]]
-    if words and not words[0].startswith("-"):
-        if Path(words[0]).exists():
-            raise UsageError(f"{words[0]!r} is neither a kernel of the collection nor a file that ends in {', '.join(SOURCE_SUFFIXES)}")
-        return words[0], False, list(words[1:])
-    return collection.DEFAULT_KERNEL, False, list(words)
-
-
-def run(words: Sequence[str], options: RunOptions, general: Sequence[str], started: float) -> int:
-    """Carry out `fasim run`; started: when the process began, by time.perf_counter().
+def run(call: Call) -> int:
+    """Carry out `fasim run`.
 
     Returns: the exit code. Raises: FasimError for what goes wrong before the launch.
     """
-    target, is_file, rest = split_target(words)
+    options = call.options
     if options.save is not None:
         check_save(options.save)
-    job = (ownfile if is_file else collection).prepare(target, rest, options, general)
-    before = {value.name: _digest(value.value) for value in _arrays(job)}
+    job = prepare(call.words, options, call.general)
+    before = digests(job)
     printed: list[str] = []
     try:
         result, load_seconds = launch(job, options, printed)
@@ -60,7 +40,7 @@ def run(words: Sequence[str], options: RunOptions, general: Sequence[str], start
         return code
     if options.save is not None:
         save(options.save, job.args)
-    report = _report(job, options, result, before, load_seconds, started)
+    report = _report(job, options, result, before, load_seconds, call.started)
     if options.json:
         from fasim.report.records import to_json
 
@@ -111,37 +91,11 @@ def _announce_first_start() -> None:
         print(f"compiling the machine, once: this takes some seconds, and is kept in {cache_dir()}", file=sys.stderr, flush=True)
 
 
-def _arrays(job: Job) -> list[Any]:
-    return [value for value in job.args if value.is_array and (job.judged is None or value.name in job.judged)]
-
-
-def _digest(array: np.ndarray[Any, Any]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
-
-
-def _outputs(job: Job, references: Mapping[str, Reference], before: Mapping[str, str]) -> list[OutputReport]:
-    found = []
-    for value in job.args:
-        if not value.is_array or (value.name not in before and value.name not in references):
-            continue
-        digest = _digest(value.value)
-        changed = digest != before.get(value.name, digest)
-        reference = references.get(value.name)
-        if reference is None and not changed and job.judged is None:
-            continue
-        verdict = None
-        if reference is not None:
-            verdict = compare(value.value, value.dtype, reference.values, reference.origin, job.rtol, job.atol, reference.dtype)
-        stats = statistics(value.value, value.dtype)
-        found.append(OutputReport(value.name, value.dtype, value.value.shape, changed, digest, stats, verdict))
-    return found
-
-
 def _report(
     job: Job, options: RunOptions, result: LaunchResult, before: Mapping[str, str], load_seconds: float, started: float
 ) -> RunReport:
     start = time.perf_counter()
-    outputs = _outputs(job, job.references(), before)
+    outputs = output_reports(job, job.references(), before)
     judged = [output.comparison.ok for output in outputs if output.comparison is not None]
     compiled = job.kernel.module.compiled
     now = time.perf_counter()

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fasim.report.dtypes import DTYPES
+from fasim.numerics.dtypes import DTYPES
 from fasim.sm.module import Kernel
 from fasim.toolchain.names import parameter_types
 from fasim.toolchain.signature import Declared, bits_name, refuses

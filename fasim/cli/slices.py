@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fasim.cli.values import Value
 from fasim.errors import UsageError
-from fasim.report.dtypes import to_float64
+from fasim.numerics.dtypes import to_float64
+from fasim.sm.values import Value
 
 _REQUEST = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*(?:\[(?P<index>[^\[\]]*)\])?\s*")
 _INTEGER = re.compile(r"[+-]?\d+")

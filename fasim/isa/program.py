@@ -38,7 +38,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ModuleVariable:
-    """A variable of the module with its address and initial bytes, relocations applied."""
+    """A variable of the module with its address and initial bytes, relocations applied; relocated: whether there are any."""
 
     name: str
     space: str
@@ -46,6 +46,7 @@ class ModuleVariable:
     size_bytes: int
     initial: bytes
     align_bytes: int = 1
+    relocated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

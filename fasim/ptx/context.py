@@ -153,7 +153,7 @@ class Context:
                 content[relocation.offset_bytes : relocation.offset_bytes + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
             old = self.variables[variable.name]
             self.variables[variable.name] = ModuleVariable(
-                old.name, old.space, old.address, old.size_bytes, bytes(content), old.align_bytes
+                old.name, old.space, old.address, old.size_bytes, bytes(content), old.align_bytes, bool(relocations)
             )
 
     def symbol_address(self, name: str) -> int:

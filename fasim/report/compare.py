@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import UsageError
-from fasim.report.dtypes import is_float, to_float64
+from fasim.numerics.dtypes import is_float, to_float64
 
 Array = np.ndarray[Any, Any]
 #: elements judged at a time, so that the float64 copies stay small

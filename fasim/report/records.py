@@ -132,17 +132,17 @@ def to_json(record: Any) -> str:
     """A record as JSON text, `schema` first."""
     fields = dataclasses.asdict(record)
     ordered = {"schema": fields.pop("schema"), **fields} if "schema" in fields else fields
-    return json.dumps(_plain(ordered), indent=2, allow_nan=False)
+    return json.dumps(plain_json(ordered), indent=2, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    """Only what JSON knows."""
+def plain_json(value: Any) -> Any:
+    """A value in terms that JSON knows: numbers that it cannot hold become strings, tuples lists."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return _plain(value.item()) if hasattr(value, "item") else str(value)
+    return plain_json(value.item()) if hasattr(value, "item") else str(value)

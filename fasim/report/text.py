@@ -20,10 +20,10 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
     rows = [
         ("kernel", report.kernel + options),
         ("source", f"{report.source} ({', '.join(part for part in (report.arch, report.compiler) if part)})"),
-        ("grid x block", f"{_size(report.grid)} x {_size(report.block)}, shared memory {report.smem_bytes:,} bytes a CTA"),
+        ("grid x block", f"{size(report.grid)} x {size(report.block)}, shared memory {report.smem_bytes:,} bytes a CTA"),
     ]
     for output in report.outputs:
-        rows += [(f"output {output.name}", text) for text in _output_lines(output, color)]
+        rows += [(f"output {output.name}", text) for text in output_lines(output, color)]
     if not report.outputs:
         rows.append(("output", "the kernel changed none of its arrays"))
     order = ", CTAs in order (they communicate)" if report.ordered and report.grid != (1, 1, 1) else ""
@@ -42,7 +42,7 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
         rows.append(("machine", report.backend))
     if report.saved:
         rows.append(("saved", report.saved))
-    lines = _aligned(rows)
+    lines = aligned(rows)
     if report.prints:
         lines += ["", *report.prints]
     if counts:
@@ -59,7 +59,8 @@ def _shared(report: RunReport) -> str:
     return f"{report.shared_instructions:,} accesses, {wavefronts:,} wavefronts, {conflicts:,} bank conflicts{unknown} (see fasim banks)"
 
 
-def _aligned(rows: list[tuple[str, str]]) -> list[str]:
+def aligned(rows: list[tuple[str, str]]) -> list[str]:
+    """Labels in a column, each once, and what belongs to them."""
     width = max(len(label) for label, _ in rows)
     lines, previous = [], ""
     for label, text in rows:
@@ -68,7 +69,8 @@ def _aligned(rows: list[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def _size(sizes: tuple[int, int, int]) -> str:
+def size(sizes: tuple[int, int, int]) -> str:
+    """Sizes without the ones at their end."""
     shown = list(sizes)
     while len(shown) > 1 and shown[-1] == 1:
         shown.pop()
@@ -79,7 +81,8 @@ def _seconds(value: float) -> str:
     return f"{value:.4f} s" if value < 0.1 else f"{value:.2f} s"
 
 
-def _output_lines(output: OutputReport, color: bool) -> list[str]:
+def output_lines(output: OutputReport, color: bool) -> list[str]:
+    """What an array holds, and whether it is right."""
     shape = f"{output.dtype}[{','.join(map(str, output.shape))}]"
     facts = [shape + ("" if output.changed else ", unchanged by the kernel")]
     if output.comparison is None or not output.comparison.ok:

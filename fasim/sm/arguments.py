@@ -60,7 +60,7 @@ def _share_memory(a: Array, b: Array) -> bool:
 
 
 class Arguments:
-    """Lays out one launch's parameters and the buffers behind them."""
+    """Lays out one launch's parameters and the buffers behind them; pointers: where in the parameters an address stands, and which."""
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Arguments:
         self.program, self.space, self.addresses, self.names = program, space, addresses, names
         self.signature = signature
         self.copies: list[tuple[Array, Array]] = []
+        self.pointers: list[tuple[int, int]] = []
         for buffer in live_buffers():  # those that are no arguments too: pointers to them may stand in memory
             addresses[int(buffer.data.ctypes.data)] = space.keep("a device array", buffer)
 
@@ -125,12 +126,11 @@ class Arguments:
         name = self._name(param, index)
         if isinstance(value, DeviceArray):
             self._check_array(index, param, value.data, "a device array")
-            address = self._allocate(name, value.data).address + value.offset * value.data.itemsize
-            return (address & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
+            return self._pointer(param, self._allocate(name, value.data).address + value.offset * value.data.itemsize)
         structure = param.type_.startswith("b8[")
         if isinstance(value, np.ndarray) and value.ndim and not (structure and value.dtype == np.uint8):
             self._check_array(index, param, value, "an array")
-            return self._allocate(name, value).address.to_bytes(8, "little")
+            return self._pointer(param, self._allocate(name, value).address)
         if value is None:
             self._need_pointer(index, param, "None (a null pointer)")
             return bytes(8)
@@ -140,6 +140,10 @@ class Arguments:
                 raise LaunchError(f"{self._is(index, param)}, a structure of {param.size_bytes} bytes, got {len(raw)}")
             return raw
         return self._scalar(index, param, value)
+
+    def _pointer(self, param: Parameter, address: int) -> bytes:
+        self.pointers.append((param.offset, address))
+        return (address & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
 
     def _is(self, index: int, param: Parameter) -> str:
         """The beginning of a message."""

@@ -328,18 +328,19 @@ def compile(
     include_dirs: Sequence[str | Path] = (),
     entry: str | None = None,
     options: Sequence[str] = (),
+    name: str | None = None,
 ) -> Module:
     """Compile a .cu file, read a .ptx file, or take either as text.
 
     source: a path, or source text (PTX text is known by its .version line). entry: needed only for templates that the file does not
-    instantiate.
+    instantiate. name: what messages and line information call a .cu file, instead of its path.
     Returns: a Module. Raises: CompileError, PtxError, UsageError, ToolMissing.
     """
     target = architecture(arch)
     text, path = _ptx_text(source)
     if text is not None:
         return Module(text, path, target)
-    compiled = compile_cuda(source, arch=arch, defines=defines, include_dirs=include_dirs, entry=entry, options=options)
+    compiled = compile_cuda(source, arch=arch, defines=defines, include_dirs=include_dirs, entry=entry, options=options, name=name)
     return Module(compiled.ptx, compiled.source_path + ".ptx", target, compiled)
 
 

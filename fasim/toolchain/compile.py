@@ -14,6 +14,7 @@ from pathlib import Path
 from fasim.errors import UsageError
 from fasim.toolchain.cache import cached
 from fasim.toolchain.includes import UserHeaders, find_headers, read_source
+from fasim.toolchain.renamed import rename
 from fasim.toolchain.wheels import installed_versions
 
 _SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
@@ -24,6 +25,7 @@ _TEXT_NAME = "source.cu"
 class CompiledModule:
     """A compiled source file.
 
+    source_path: the name given to `compile_cuda`, else the source's own path. source_text: the source as it was given.
     log: warnings of the compiler and the lines of ptxas -v.
     lowered_names: what the caller calls an entry to its mangled name; template instantiations that the file launches are in it too.
     registers: registers a thread, by mangled entry name. from_cache: it was compiled before.
@@ -43,7 +45,10 @@ class CompiledModule:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be compiled, and how."""
+    """What is to be compiled, and how.
+
+    directory: where the source lies if `name` does not tell.
+    """
 
     text: str
     name: str
@@ -54,14 +59,16 @@ class Request:
     options: tuple[str, ...]
     lineinfo: bool
     headers: UserHeaders
+    directory: Path | None = None
 
     def key(self) -> str:
         """A hash of all that the result depends on, the place of the file among it: the PTX names it."""
         parts = [
             own_digest(), installed_versions(), os.path.abspath(self.name), self.arch, repr(self.defines), repr(self.entry),
-            repr(self.options), repr(self.lineinfo), repr([str(path) for path in self.include_dirs]), self.text,
+            repr(self.options), repr(self.lineinfo), repr([str(path) for path in self.include_dirs]), self.text, str(self.directory),
         ]  # fmt: skip
         parts += [f"{name}={path}" for name, path in sorted(self.headers.by_name.items())]
+        parts += [f"{name}>{path}" for name, path in sorted(self.headers.aliases.items())]
         parts += [f"{path}\0{text}" for path, text in sorted(self.headers.texts.items())]
         digest = hashlib.sha256()
         for part in parts:
@@ -89,6 +96,7 @@ def compile_cuda(
     entry: str | None = None,
     options: Sequence[str] = (),
     lineinfo: bool = True,
+    name: str | None = None,
 ) -> CompiledModule:
     """Compile a CUDA C++ file (or CUDA C++ text) with NVRTC; host code in it is set aside.
 
@@ -96,16 +104,22 @@ def compile_cuda(
     defines: macros; None or True as value defines the bare name, False leaves it undefined.
     entry: a kernel by its plain name; `gemm<128, 64>` instantiates a template.
     options: further options of NVRTC (or nvcc).
+    name: an absolute path that messages and debug information give the source instead of its own, and its headers paths beside it, so
+    that the result does not depend on where the files lie.
     Raises: CompileError with the compiler's log; UsageError; ToolMissing with the command that installs the compiler.
     """
-    text, name = _read(source)
+    text, own_name = _read(source)
     directories = tuple(Path(directory) for directory in include_dirs)
     for directory in directories:
         if not directory.is_dir():
             raise UsageError(f"Include directory {str(directory)!r} does not exist.")
     macros = _defines(defines or {})
-    headers = find_headers(text, Path(name).parent, directories, dict(macros))
-    request = Request(text, name, arch, macros, directories, entry, tuple(options), lineinfo, headers)
+    folder = Path(own_name).parent
+    headers = find_headers(text, folder, directories, dict(macros))
+    request = Request(text, own_name, arch, macros, directories, entry, tuple(options), lineinfo, headers)
+    if name is not None:
+        new_text, new_headers = rename(text, headers, folder, directories, name)
+        request = replace(request, text=new_text, name=name, headers=new_headers, directory=folder.absolute())
     fresh: list[CompiledModule] = []
 
     def make() -> bytes:
@@ -113,7 +127,7 @@ def compile_cuda(
         return _pack(fresh[0])
 
     module = _unpack(cached(request.key(), ".module", make))
-    return replace(module, from_cache=not fresh)
+    return replace(module, source_text=text, from_cache=not fresh)
 
 
 def _read(source: str | Path) -> tuple[str, str]:

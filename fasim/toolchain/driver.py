@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from fasim.errors import CompileError, UsageError
 from fasim.toolchain import nvrtc
@@ -14,6 +16,7 @@ from fasim.toolchain.diagnostics import Diagnostic, ptxas_lines, read_log, regis
 from fasim.toolchain.headers import INCLUDE_DIRECTORY, PRE_INCLUDE, host_library_headers, virtual_headers
 from fasim.toolchain.hostcode import launch_expressions
 from fasim.toolchain.names import did_you_mean, find_entry, plain_name, split_parameters
+from fasim.toolchain.renamed import neutral_directories
 from fasim.toolchain.setaside import HostCode, SourceFile, is_host_mark
 from fasim.toolchain.wheels import cuda_include_directories
 
@@ -34,6 +37,8 @@ _NVCC_ONLY = re.compile(
     r"-O[0-3]|--?(expt-)?(relaxed-constexpr|extended-lambda)|-m64|--?keep|--?(cudart|ccbin|Xcompiler|compiler-options|x|code)([= ].*)?|-g"
 )
 _STD_OPTION = re.compile(r"--?std(=.*)?")
+# NVRTC 13.0 does not know it
+_NEWER_OPTIONS = ("-fmax-errors=1000",)
 _DEFAULT_DEVICE = frozenset({"-default-device", "--device-as-default-execution-space"})
 
 
@@ -51,7 +56,14 @@ def compile_request(request: Request) -> CompiledModule:
 
 def run_compilation(request: Request) -> CompiledModule:
     """Compile in this process."""
-    return _Compilation(request).run()
+    toolkit = {"fasim": INCLUDE_DIRECTORY}
+    for directory in cuda_include_directories():
+        toolkit[directory.name if directory.name not in toolkit else f"{directory.name}{len(toolkit)}"] = directory
+    own = tuple(toolkit.values())
+    if request.directory is None:
+        return _Compilation(request, own, own).run()
+    with neutral_directories(toolkit) as names:
+        return _Compilation(request, own, names).run()
 
 
 def check_arch(arch: str) -> None:
@@ -66,7 +78,9 @@ def check_arch(arch: str) -> None:
 
 
 class _Compilation:
-    def __init__(self, request: Request) -> None:
+    """toolkit: the directories of NVIDIA's and fasim's headers; toolkit_names: what NVRTC is to call them."""
+
+    def __init__(self, request: Request, toolkit: tuple[Path, ...], toolkit_names: tuple[Path, ...]) -> None:
         self.request = request
         main = SourceFile(request.name, request.text)
         self.host = HostCode(main, request.headers.texts, request.headers.by_name, dict(request.defines))
@@ -76,7 +90,7 @@ class _Compilation:
         self.uses_std: bool | None = None
         self.int64_is_long = not _FIXED_INT64.search("\n".join([request.text, *request.headers.texts.values()]))
         self.expressions: list[str] = []
-        self.toolkit = (*cuda_include_directories(), INCLUDE_DIRECTORY)
+        self.toolkit, self.toolkit_names = toolkit, toolkit_names
 
     def run(self) -> CompiledModule:
         request = self.request
@@ -167,7 +181,6 @@ class _Compilation:
             "--ptxas-options=-v",
             "--device-int128",
             f"-include={PRE_INCLUDE}",
-            "-fmax-errors=1000",
         ]
         if not any(_STD_OPTION.fullmatch(option) for option in given):
             options.append("--std=c++17")
@@ -176,12 +189,10 @@ class _Compilation:
         if self.host.default_device and not self.user_default_device:
             options.append("-default-device")
         options += [f"-D{name}={value}" for name, value in request.defines]
-        directories = [
-            *request.include_dirs,
-            *{path.parent: None for path in self.host.headers},
-            INCLUDE_DIRECTORY,
-            *cuda_include_directories(),
-        ]
+        directories = [*request.include_dirs, *{path.parent: None for path in self.host.headers}, *self.toolkit_names]
+        if request.directory is not None:
+            # for what a renamed source includes under a name that only the preprocessor knows
+            directories.append(request.directory)
         options += [f"-I{directory}" for directory in directories]
         return [*options, *given]
 
@@ -197,12 +208,24 @@ class _Compilation:
             options.append("-DFASIM_USES_LIMITS=1")
         if self.int64_is_long:
             options.append("-DFASIM_INT64_IS_LONG=1")
-        headers = {name: text for name, text in virtual_headers().items() if name not in host.by_name}
+        aliases = self.request.headers.aliases
+        theirs = host.by_name.keys() | aliases.keys()
+        headers = {name: text for name, text in virtual_headers().items() if name not in theirs}
         for name in host_library_headers():
-            if name not in host.by_name and not any((directory / name).is_file() for directory in self.toolkit if "thrust" not in name):
+            if name not in theirs and not any((directory / name).is_file() for directory in self.toolkit if "thrust" not in name):
                 headers[name] = ""
+        if self.request.directory is not None:
+            headers |= {name: f'#include "{path}"\n' for name, path in aliases.items()}
+            headers |= {str(path): text for path, text in host.header_texts.items()}
         headers |= host.virtual_headers()
-        return nvrtc.compile_program(texts[0], self.request.name, options, self.expressions, headers)
+        output = nvrtc.compile_program(texts[0], self.request.name, options, self.expressions, headers, _NEWER_OPTIONS)
+        return replace(output, log=self.with_real_paths(output.log))
+
+    def with_real_paths(self, log: str) -> str:
+        """Messages name the headers where they lie."""
+        for name, path in zip(self.toolkit_names, self.toolkit, strict=True):
+            log = log.replace(f"{name}/", f"{path}/")
+        return log
 
     def compile_setting_aside(self) -> nvrtc.NvrtcOutput:
         """Compile; while it fails at host code, set that aside and compile again."""

@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"(?P<quoted>[^"\n]+)"|<(?P<angled>[^>\n]+)>|(?P<macro>\w+))', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"(?P<quoted>[^"\n]+)"|<(?P<angled>[^>\n]+)>|(?P<macro>\w+))', re.MULTILINE)
 _NAME_MACRO = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
 
 
 @dataclass
 class UserHeaders:
-    """Headers found in the user's directories: path to text, name as included to path, and names that were not found there."""
+    """Headers found in the user's directories: path to text, name as included to path, and names that were not found there.
+
+    aliases: further names of renamed headers, to the path that each leads to.
+    """
 
     texts: dict[Path, str] = field(default_factory=dict)
     by_name: dict[str, Path] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
 
 
 def read_source(path: Path) -> str:
@@ -40,9 +44,9 @@ def find_headers(text: str, directory: Path, include_dirs: Sequence[Path], macro
             continue
         for name, quoted, angled in _NAME_MACRO.findall(body):
             names.setdefault(name, quoted or angled)
-        for match in _INCLUDE.finditer(body):
+        for match in INCLUDE.finditer(body):
             name = match["quoted"] or match["angled"] or names.get(match["macro"], "")
-            path = _search(name, [*include_dirs, directory] if match["angled"] else [base, *include_dirs, directory]) if name else None
+            path = search(name, base, directory, include_dirs, angled=bool(match["angled"])) if name else None
             if path is None:
                 found.absent.add(name)
                 continue
@@ -53,9 +57,10 @@ def find_headers(text: str, directory: Path, include_dirs: Sequence[Path], macro
     return found
 
 
-def _search(name: str, directories: Sequence[Path]) -> Path | None:
-    for directory in directories:
-        path = directory / name
+def search(name: str, base: Path, directory: Path, include_dirs: Sequence[Path], *, angled: bool) -> Path | None:
+    """The file that an include in a file of the directory `base` means; `directory` is that of the source file."""
+    for place in [*include_dirs, directory] if angled else [base, *include_dirs, directory]:
+        path = place / name
         if path.is_file():
             return path
     return None

@@ -45,7 +45,7 @@ def library() -> ctypes.CDLL:
             continue
         lib.nvrtcGetErrorString.restype = ctypes.c_char_p
         return lib
-    reason = "; ".join(failures) or "the wheel nvidia-cuda-nvrtc is not installed"
+    reason = "; ".join(failures) or "neither the wheel nvidia-cuda-nvrtc nor a CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda) has it"
     raise ToolMissing(f"NVRTC, NVIDIA's compiler, cannot be loaded: {reason}. Install it with: {PIP_COMMAND}")
 
 
@@ -118,23 +118,32 @@ class _Program:
 
 
 def compile_program(
-    source: str, name: str, options: Sequence[str], name_expressions: Sequence[str] = (), headers: Mapping[str, str] | None = None
+    source: str,
+    name: str,
+    options: Sequence[str],
+    name_expressions: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    optional: Sequence[str] = (),
 ) -> NvrtcOutput:
     """Compile CUDA C++ text to PTX and a cubin.
 
     name: what messages, `.file` and quoted includes call the file.
-    headers: header name to text, found before all include directories.
+    headers: header name to text, found before all include directories. optional: options that older releases may not know.
     Raises: CompileError for an option that NVRTC refuses; an error in the source is returned, not raised.
     """
     with _Program(source, name, headers or {}) as program:
         lib = program.lib
         for expression in name_expressions:
             _check(lib, lib.nvrtcAddNameExpression(program.handle, _bytes(expression)), f"nvrtcAddNameExpression({expression})")
-        result = lib.nvrtcCompileProgram(program.handle, len(options), _strings(options))
+        result = lib.nvrtcCompileProgram(program.handle, len(options) + len(optional), _strings([*options, *optional]))
         log = program.text("ProgramLog")
         if result in (_ERROR_COMPILATION, _ERROR_NAME_EXPRESSION_NOT_VALID):
             return NvrtcOutput(False, log)
         if result == _ERROR_INVALID_OPTION:
+            unknown = [option for option in optional if option in log]
+            if unknown:
+                others = [option for option in optional if option not in unknown]
+                return compile_program(source, name, options, name_expressions, headers, others)
             raise UsageError(f"NVRTC refuses an option: {log.strip()} (options: {' '.join(options)})")
         _check(lib, result, f"NVRTC failed on {name}: {log.strip()}")
         lowered = {expression: program.lowered_name(expression) for expression in name_expressions}

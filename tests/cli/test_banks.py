@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fasim.cli.banks import split_values
+from fasim.cli.target import split_values
 
 TILE = """
 #ifndef LAYOUT

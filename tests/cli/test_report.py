@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fasim.errors import MemoryAccessError, UsageError, Where
+from fasim.numerics.dtypes import bf16_bits
 from fasim.report.compare import compare, statistics
-from fasim.report.dtypes import bf16_bits
 from fasim.report.records import error_report, to_json
 
 INF, NAN = np.inf, np.nan

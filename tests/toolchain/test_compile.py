@@ -285,6 +285,7 @@ def no_wheels(monkeypatch: pytest.MonkeyPatch):
     for function in functions:
         function.cache_clear()
     monkeypatch.setattr(wheels, "nvidia_directories", lambda: ())
+    monkeypatch.setattr(wheels, "toolkit_directories", lambda: ())
     yield
     for function in functions:
         function.cache_clear()

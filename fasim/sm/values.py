@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import UsageError
-from fasim.report.dtypes import DTYPES, bf16_bits, is_float, short_name
+from fasim.numerics.dtypes import DTYPES, bf16_bits, is_float, short_name
 
 Array = np.ndarray[Any, Any]
 
@@ -352,3 +352,22 @@ INITIALISERS: dict[str, Initialiser] = {
     "bits": Initialiser(_bits, "bits", (0, 0), "random bit patterns"),
     "uninit": Initialiser(_uninit, "uninit", (0, 0), "uninitialised memory"),
 }
+
+
+def made_again(text: str) -> str:
+    """How a recording says what an --arg means: the text without the name, or "stored" for what comes from a file."""
+    named = _NAME.fullmatch(text)
+    spec = (named["value"] if named else text).strip()
+    return "stored" if _FILE.fullmatch(spec) else spec
+
+
+def by_value(value: Value, type_: str, size_bytes: int) -> Value:
+    """An array for a parameter that is a structure becomes that structure's bytes.
+
+    Raises: UsageError if their numbers differ.
+    """
+    if not (value.is_array and type_.startswith("b8[")):
+        return value
+    if value.value.nbytes != size_bytes:
+        raise UsageError(f"argument {value.name} is a structure of {size_bytes} bytes, the array has {value.value.nbytes}")
+    return Value(value.name, np.frombuffer(value.value.tobytes(), f"V{size_bytes}")[0], value.dtype)

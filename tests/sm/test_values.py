@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fasim.cli import values as v
 from fasim.errors import UsageError
-from fasim.report.dtypes import DTYPES, bf16_bits, to_float64
+from fasim.numerics.dtypes import DTYPES, bf16_bits, to_float64
+from fasim.sm import values as v
 
 FILLED = [
     ("q=f16[2,3]:zeros", np.zeros((2, 3), np.float16)),

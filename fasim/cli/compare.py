@@ -1,0 +1,193 @@
+"""`fasim compare`: simulate what a GPU did, and put both side by side."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import fasim
+from fasim.cli.job import Job
+from fasim.cli.launching import Call
+from fasim.cli.on_gpu import GpuOptions
+from fasim.cli.recorded import job_of
+from fasim.cli.run import launch
+from fasim.cli.target import variants
+from fasim.errors import FasimError, ToolMissing, UsageError
+from fasim.gpu.recording import Recording
+from fasim.gpu.recording_file import find_recordings, load
+from fasim.report.bits import BitsComparison, compare_output
+from fasim.report.measured import Output
+from fasim.report.records import to_json
+from fasim.report.side_by_side import ComparedLaunch, Origin, compare_launch, compare_report
+from fasim.report.steps import SourceLines
+from fasim.sm.limits import triple
+from fasim.toolchain.names import plain_name
+
+#: where the recordings of the repository are, from its top
+RECORDINGS = Path("recordings")
+#: what is larger takes more than some seconds to simulate
+QUICK_FLOPS, QUICK_ELEMENTS = 10**10, 1 << 23
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """The options of `fasim compare`.
+
+    everything: show also what is equal. counters: with ncu, where a GPU is asked. out: the file for the figure. quick: leave out what
+    takes more than some seconds to simulate.
+    """
+
+    everything: bool = False
+    counters: bool = True
+    out: Path | None = None
+    quick: bool = False
+
+
+def compare(call: Call, gpu: GpuOptions, chosen: CompareOptions) -> int:
+    """Carry out `fasim compare`.
+
+    Returns: the exit code, 1 for a real mismatch. Raises: FasimError.
+    """
+    if chosen.out is not None:
+        from fasim.report.bank_figure import check_figure_path
+
+        check_figure_path(chosen.out)
+    with tempfile.TemporaryDirectory() as folder:
+        found = [compared for path in _paths(call, gpu, chosen, Path(folder)) if (compared := _compare(path, call, chosen)) is not None]
+    if not found:
+        raise UsageError("every recording was left out")
+    if chosen.out is not None:
+        from fasim.report.side_by_side_figure import save_comparison
+
+        save_comparison(chosen.out, found)
+    report = compare_report(found, fasim.__version__, str(chosen.out) if chosen.out else None)
+    if call.options.json:
+        print(to_json(report))
+    else:
+        from fasim.report.side_by_side_text import View, print_report
+
+        terminal = sys.stdout.isatty()
+        columns = shutil.get_terminal_size().columns if terminal or "COLUMNS" in os.environ else 160
+        print_report(report, View(columns, terminal and "NO_COLOR" not in os.environ, chosen.everything))
+    return report.exit_code
+
+
+def _compare(path: Path, call: Call, chosen: CompareOptions) -> ComparedLaunch | None:
+    """One recording, None if it is left out."""
+    recording = load(path)
+    if recording.card is None:
+        raise UsageError(f"{path} waits for a GPU: record it with fasim gpu record {path}")
+    if chosen.quick and is_large(recording):
+        return None
+    return compare_recording(recording, call, path)
+
+
+def is_large(recording: Recording) -> bool:
+    """Whether a recording takes more than some seconds to simulate."""
+    elements = sum(int(np.prod(argument.shape)) for argument in recording.arguments if argument.shape)
+    return recording.flops > QUICK_FLOPS or elements > QUICK_ELEMENTS
+
+
+def compare_recording(recording: Recording, call: Call, path: Path | None = None) -> ComparedLaunch:
+    """Simulate a recording's launch, from the recorded PTX, and compare.
+
+    Raises: FasimError if it cannot be simulated.
+    """
+    assert recording.card is not None
+    try:
+        job = job_of(recording, call.with_options(arch="").options)
+        printed: list[str] = []
+        result, _ = launch(job, call.with_options(json=True).options, printed)
+    except FasimError as error:
+        error.args = (f"{path or recording.name}: {error}", *error.args[1:])
+        raise
+    outputs = [*_outputs(recording, job), *_printed(recording, "".join(printed))]
+    card = recording.card
+    module = recording.module
+    facts = module.arch, module.compiler, card.name, card.driver, recording.date
+    origin = Origin(recording.name, recording.kernel, recording.options, *facts)
+    sources = {module.source_path: module.source_text} if module.source_text else {}
+    return compare_launch(origin, result, outputs, recording.profile, sms=card.sms, lines=SourceLines(sources))
+
+
+def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:
+    """The arrays and variables that the GPU changed, and those that only the simulation did."""
+    arrays = {value.name: value for value in job.args if value.is_array}
+    variables = {f"{plain_name(v.name)} (variable)": job.kernel.module.data(v) for v in job.kernel.program.variables}
+    for output in recording.outputs:
+        values = variables[output.name] if output.name in variables else arrays[output.name].value
+        yield compare_output(values, output.dtype, output)
+    recorded = {output.name for output in recording.outputs}
+    for argument in recording.arguments:
+        if argument.shape is not None and argument.name in arrays and argument.name not in recorded:
+            before = Output(argument.name, argument.dtype, argument.shape, argument.sha256)
+            compared = compare_output(arrays[argument.name].value, argument.dtype, before)
+            if not compared.equal:
+                yield compared
+
+
+def _printed(recording: Recording, text: str) -> list[BitsComparison]:
+    """What printf wrote; in which order warps print is not defined, so lines count whatever their order."""
+    if not recording.printed and not text:
+        return []
+    equal = sorted(recording.printed.splitlines()) == sorted(text.splitlines())
+    return [BitsComparison("printf", "text", (len(text),), len(text.splitlines()), equal, False)]
+
+
+def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) -> list[Path]:
+    """The recordings to compare with: those named, else made on the GPU, else those in the repository of the same launch.
+
+    Raises: ToolMissing without a GPU and without a recording.
+    """
+    words = [Path(word) for word in call.words]
+    if not words and _has_recordings():
+        words = [RECORDINGS]
+    if words and all(word.suffix == ".zip" or word.is_dir() for word in words):
+        return find_recordings(words)
+    from fasim.cli.gpu_record import RecordOptions, write_recordings
+
+    try:
+        report = write_recordings(call, gpu, RecordOptions(folder, profile=chosen.counters, time=False))
+    except ToolMissing as missing:
+        return _same_launches(call, missing)
+    if problems := [each.problem for each in report.recordings if each.problem]:
+        raise UsageError(problems[0])
+    return [Path(each.path) for each in report.recordings if each.path]
+
+
+def _has_recordings() -> bool:
+    return any(RECORDINGS.rglob("*.zip"))
+
+
+def _same_launches(call: Call, missing: ToolMissing) -> list[Path]:
+    """Recordings of the same launches on other machines."""
+    jobs = [variant.prepare() for variant in variants(call.words, call.options, call.general)]
+    known = [(path, load(path)) for path in (find_recordings([RECORDINGS]) if _has_recordings() else [])]
+    found = []
+    for job in jobs:
+        same = [path for path, recording in known if _is_same(recording, job, call)]
+        if not same:
+            what = "no recording of this launch" if known else "no folder 'recordings' here"
+            raise ToolMissing(f"{missing} There is {what} either; `fasim compare RECORDING.zip` or a folder of them names some")
+        found += same
+    print(f"no GPU is asked ({str(missing).split(':')[0]}): comparing with {len(found)} recordings in {RECORDINGS}", file=sys.stderr)
+    return found
+
+
+def _is_same(recording: Recording, job: Job, call: Call) -> bool:
+    """Whether a recording is of the launch that is asked for."""
+    if recording.card is None or recording.kernel != job.kernel.name or recording.seed != call.options.seed:
+        return False
+    if job.collection:
+        return recording.collection == job.collection and recording.options == job.options
+    ours = tuple(job.grid), tuple(job.block), job.dynamic_smem_bytes, dict(job.defines), job.made
+    made = tuple(argument.made for argument in recording.arguments)
+    theirs = recording.grid, recording.block, recording.dynamic_smem_bytes, recording.defines, made
+    return (triple(ours[0], "grid"), triple(ours[1], "block"), *ours[2:]) == theirs

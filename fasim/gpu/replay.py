@@ -1,0 +1,79 @@
+"""The process that ncu watches: launches what a file says, each launch between start and stop of the profiler.
+
+    python -m fasim.gpu.replay DEVICE FILE
+
+FILE holds pickled pairs of machine code and PackedLaunch, one behind the other.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from fasim.errors import FasimError
+from fasim.gpu.device import Device
+from fasim.gpu.launch import Buffers, GpuModule
+from fasim.gpu.packed import PackedLaunch
+
+#: a kernel under a profiler runs some twenty times
+_TIMEOUT_SECONDS = 300.0
+
+
+def write(file: IO[bytes], launches: Iterable[tuple[bytes | str, PackedLaunch]]) -> None:
+    """Write launches for the process."""
+    for code, launch in launches:
+        pickle.dump((code, launch), file, protocol=5)
+
+
+def replay(path: Path, device: Device) -> None:
+    """Launch all that the file holds.
+
+    All code stays loaded, the same code once: ncu finds instructions by their addresses, also long after they ran.
+    """
+    loaded: dict[bytes | str, tuple[GpuModule, dict[str, bytes]]] = {}
+    with path.open("rb") as file:
+        while file.peek(1):
+            code, launch = pickle.load(file)
+            if code not in loaded:
+                loaded[code] = GpuModule(device, code), {}
+            module, initial = loaded[code]
+            for name, content in initial.items():
+                # not what earlier launches left there
+                module.write(name, content)
+            for variable in launch.variables:
+                if variable.name not in initial:
+                    initial[variable.name] = module.read(variable.name)
+            kernel = module.kernel(launch.entry)
+            buffers = Buffers(device, launch.buffers, launch.names)
+            buffers.upload()
+            kernel.prepare(launch)
+            device.synchronise()
+            device.driver.start_profiler()
+            kernel.launch_and_wait(launch, buffers.addresses, _TIMEOUT_SECONDS)
+            device.driver.stop_profiler()
+            buffers.free()
+
+
+def main() -> int:
+    """The process.
+
+    Returns: its exit code.
+    """
+    try:
+        with Device(int(sys.argv[1])) as device:
+            replay(Path(sys.argv[2]), device)
+    except FasimError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    if code:
+        # an orderly end would take apart what a fault has left
+        os._exit(code)

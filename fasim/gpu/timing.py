@@ -1,0 +1,150 @@
+"""Time a kernel with events: warm-up, many launches, buffers in turn so that the L2 cache does not lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import GpuFault
+from fasim.gpu.clock import Clock, clock_of
+from fasim.gpu.device import Device
+from fasim.gpu.driver import driver_errors
+from fasim.gpu.launch import Buffers, GpuKernel
+from fasim.gpu.packed import PackedLaunch
+from fasim.report.measured import Timing
+
+Array = np.ndarray[Any, Any]
+
+#: launches in flight between two events each; the host keeps ahead of the GPU while a fill runs
+_BATCH = 50
+_FILL_BYTES, _FILLS = 1 << 28, 12
+#: one round through all sets of buffers moves this much more than the L2 holds
+_L2_TIMES = 3
+_MOST_SETS = 64
+#: repetitions where no number is given
+_LEAST, _MOST = 20, 300
+
+
+@dataclass
+class _Set:
+    """One copy of all buffers, and the contents to put back into those that the kernel changes."""
+
+    buffers: Buffers
+    pristine: list[tuple[Any, Any, int]]
+
+    def restore(self, driver: Any) -> None:
+        for target, source, size in self.pristine:
+            driver.memcpy_dtod_async(target, source, size)
+
+
+def time_launch(
+    kernel: GpuKernel,
+    launch: PackedLaunch,
+    changed: Sequence[int],
+    *,
+    warm_up: int = 5,
+    repetitions: int | None = None,
+    seconds: float = 1.0,
+    rotate: bool = True,
+    flops: int = 0,
+    timeout_seconds: float = 60.0,
+) -> Timing:
+    """Time a launch; the launch's own buffers stay as they are.
+
+    changed: the buffers that the kernel changes, by number: they are put back between launches, outside of the times.
+    repetitions: launches that are timed; None: as many as take `seconds`, within limits.
+    rotate: use as many copies of the buffers as it takes to leave the L2 cold; without, the same ones each time, so that it is warm.
+    Raises: GpuError, GpuFault.
+    """
+    device = kernel.device
+    total = sum(array.nbytes for array in launch.buffers)
+    count = _sets(device, total) if rotate else 1
+    sets: list[_Set] = []
+    scratch: list[Any] = []
+    try:
+        with driver_errors(f"cannot time kernel {launch.title}"):
+            originals = Buffers(device, launch.buffers, launch.names)
+            scratch.append(originals)
+            originals.upload()
+            for _ in range(count):
+                buffers = Buffers(device, launch.buffers, launch.names)
+                sets.append(_Set(buffers, [(buffers.addresses[i], originals.addresses[i], launch.buffers[i].nbytes) for i in changed]))
+                buffers.upload()
+            fill = device.driver.mem_alloc(_FILL_BYTES)
+            kernel.prepare(launch)
+            kernel.launch_and_wait(launch, sets[0].buffers.addresses, timeout_seconds)
+            sets[0].restore(device.driver)
+            run = _Run(kernel, launch, sets, int(fill), clock_of(device))
+            once_us = float(np.median(run.batch(max(warm_up, 3))[0]))
+            wanted = repetitions or int(np.clip(seconds * 1e6 / max(once_us, 1.0), _LEAST, _MOST))
+            samples: list[float] = []
+            clocks: list[float] = []
+            while len(samples) < wanted:
+                times, clock = run.batch(min(_BATCH, wanted - len(samples)))
+                samples += times
+                clocks.append(clock)
+            fill.free()
+        low, median, high = np.percentile(samples, (5, 50, 95))
+        known = [clock for clock in clocks if clock]
+        return Timing(
+            median_us=round(float(median), 3),
+            low_us=round(float(low), 3),
+            high_us=round(float(high), 3),
+            least_us=round(min(samples), 3),
+            most_us=round(max(samples), 3),
+            warm_up=1 + max(warm_up, 3),
+            repetitions=len(samples),
+            input_sets=count,
+            flops=flops,
+            sm_clock_mhz=round(float(np.mean(known)), 1) if known else 0.0,
+        )
+    except GpuFault:
+        device.broken = True
+        raise
+    finally:
+        for each in (*scratch, *(item.buffers for item in sets)):
+            each.free()
+
+
+def _sets(device: Device, bytes_each: int) -> int:
+    """How many copies of the buffers leave nothing of the first in the L2 cache when its turn comes again."""
+    if not bytes_each:
+        return 1
+    wanted = -(-_L2_TIMES * device.card.l2_bytes // bytes_each) + 1
+    free, _ = device.driver.mem_get_info()
+    return int(max(1, min(wanted, _MOST_SETS, (free - 2 * _FILL_BYTES) // (2 * bytes_each))))
+
+
+class _Run:
+    """Launches in batches, each between two events of its own."""
+
+    def __init__(self, kernel: GpuKernel, launch: PackedLaunch, sets: Sequence[_Set], fill: int, clock: Clock | None) -> None:
+        self.kernel, self.launch, self.sets, self.fill, self.clock, self.turn = kernel, launch, sets, fill, clock, 0
+
+    def batch(self, count: int) -> tuple[list[float], float]:
+        """Times of `count` launches in microseconds, and the SM clock meanwhile in MHz (0 if unknown)."""
+        driver = self.kernel.device.driver
+        events = [(driver.Event(), driver.Event()) for _ in range(count)]
+        # the GPU is kept busy until the host has started everything: otherwise a time holds the host's delay too
+        for _ in range(_FILLS):
+            driver.memset_d32_async(self.fill, 0, _FILL_BYTES // 4)
+        if len(self.sets) == 1:
+            # the fill has emptied the L2 cache
+            self.kernel.start(self.launch, self.sets[0].buffers.addresses)
+            self.sets[0].restore(driver)
+        if self.clock:
+            self.clock.read(0)
+        for begin, end in events:
+            chosen = self.sets[self.turn % len(self.sets)]
+            self.turn += 1
+            begin.record()
+            self.kernel.start(self.launch, chosen.buffers.addresses)
+            end.record()
+            chosen.restore(driver)
+        if self.clock:
+            self.clock.read(1)
+        self.kernel.device.synchronise()
+        return [1000.0 * float(end.time_since(begin)) for begin, end in events], self.clock.mhz() if self.clock else 0.0

@@ -1,0 +1,269 @@
+"""A simulated launch against what a GPU did with the identical kernel, as data and in its JSON form.
+
+`fasim compare --json` writes one object, the fields of `CompareReport` by name. See `fasim.report.records` for how values are written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fasim.report.bits import BitsComparison
+from fasim.report.machine_classes import CLASSES
+from fasim.report.match import BY_PTXAS, EQUAL, MISMATCH, Item, Items, Match, match_class, operations
+from fasim.report.match_items import machine_items, simulated_items
+from fasim.report.match_totals import NOISE, ComparedTotal, compare_totals
+from fasim.report.measured import Profile
+from fasim.report.steps import SourceLines
+from fasim.sm.result import LaunchResult
+
+COMPARE_SCHEMA = "fasim.compare/1"
+EXPLAINED = "explained"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one side: executions by warps, also with a false predicate; wavefronts and ideal as ncu's source page has them."""
+
+    executions: int
+    wavefronts: int
+    ideal: int
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """The instructions of one class and operation at one place, on both sides.
+
+    kind: the class, see `machine_classes`. step: as the source names it. path: the line in the kernel and those of the calls that were
+    inlined, the last is the innermost. code: the innermost line. simulated_op, measured_op: operations, several joined by `+`; one is
+    empty where that side has none. ptx_lines, offsets: the instructions in the PTX and in the machine code. others: the other places
+    that take part in what ptxas did, as `path_text` writes them.
+    verdict: `equal`, `MISMATCH`, or what ptxas did (`merged`, `split`, `removed`, `added`, `moved`, `predicated`, `changed`,
+    `not counted`); why: in words.
+    """
+
+    kind: str
+    step: str
+    path: tuple[tuple[str, int], ...]
+    code: str
+    simulated_op: str
+    measured_op: str
+    ptx_lines: tuple[int, ...]
+    offsets: tuple[int, ...]
+    simulated: Figures
+    measured: Figures
+    verdict: str
+    why: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> int:
+        """The innermost source line, 0 if unknown."""
+        return self.path[-1][1] if self.path else 0
+
+
+@dataclass(frozen=True)
+class ComparedLaunch:
+    """One launch on both sides.
+
+    accesses: to shared memory, whose wavefronts are compared; instructions: others, of which executions are. Without counters of the GPU
+    both are empty, like totals.
+    verdict: `equal`; `explained`, where all that differs is what ptxas changed and noise; or `MISMATCH`, of bits or counts, which alone
+    makes exit_code 1.
+    """
+
+    name: str
+    kernel: str
+    options: dict[str, int | str | bool]
+    arch: str
+    compiler: str
+    card: str
+    driver: str
+    tool: str
+    date: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    ctas_share_sm: bool
+    outputs: tuple[BitsComparison, ...]
+    accesses: tuple[ComparedRow, ...]
+    instructions: tuple[ComparedRow, ...]
+    totals: tuple[ComparedTotal, ...]
+    verdict: str
+    exit_code: int
+
+    @property
+    def comparisons(self) -> list[str]:
+        """The verdicts on outputs, rows and totals."""
+        return verdicts(self.outputs, (*self.accesses, *self.instructions), self.totals)
+
+    @property
+    def changed_lines(self) -> int:
+        """Lines with accesses to shared memory that ptxas changed."""
+        return len({row.path or row.ptx_lines for row in self.accesses if row.verdict in BY_PTXAS})
+
+    @property
+    def noise(self) -> int:
+        """What arbitration added to the hardware counters of wavefronts."""
+        return sum(total.rest for total in self.totals if total.verdict == NOISE and "wavefronts" in total.name)
+
+
+def verdicts(outputs: Iterable[BitsComparison], rows: Iterable[ComparedRow], totals: Iterable[ComparedTotal]) -> list[str]:
+    """One verdict a comparison, in this order."""
+    bits = [EQUAL if output.equal else MISMATCH for output in outputs]
+    return bits + [row.verdict for row in rows] + [total.verdict for total in totals]
+
+
+def overall(found: Sequence[str]) -> str:
+    """The verdict over several comparisons."""
+    if MISMATCH in found:
+        return MISMATCH
+    return EQUAL if all(verdict == EQUAL for verdict in found) else EXPLAINED
+
+
+@dataclass(frozen=True)
+class CompareReport:
+    """Launches side by side. verdict: over all. exit_code: 1 if there is a mismatch. saved: the file with the figure."""
+
+    launches: tuple[ComparedLaunch, ...]
+    verdict: str
+    exit_code: int
+    version: str
+    saved: str | None = None
+    schema: str = field(default=COMPARE_SCHEMA, kw_only=True)
+
+
+def compare_report(launches: Iterable[ComparedLaunch], version: str, saved: str | None = None) -> CompareReport:
+    """Several launches as one report."""
+    found = tuple(launches)
+    verdict = overall([each.verdict for each in found])
+    return CompareReport(found, verdict, int(verdict == MISMATCH), version, saved)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the two sides of a comparison come from: the name to show, and facts about kernel, card and tools."""
+
+    name: str
+    kernel: str = ""
+    options: dict[str, int | str | bool] = field(default_factory=dict)
+    arch: str = ""
+    compiler: str = ""
+    card: str = ""
+    driver: str = ""
+    date: str = ""
+
+
+def compare_launch(
+    origin: Origin,
+    result: LaunchResult,
+    outputs: Sequence[BitsComparison],
+    profile: Profile | None,
+    *,
+    sms: int = 0,
+    lines: SourceLines | None = None,
+) -> ComparedLaunch:
+    """Compare a simulated launch with what a GPU did with the same machine code.
+
+    profile: None if only outputs are known. sms: how many SMs the GPU has, 0 for what the profile says. lines: the
+    sources, for their text and steps.
+    """
+    matches = match_launch(result, profile) if profile else []
+    rows = [row for match in matches for row in _rows(match, lines or SourceLines({}))]
+    shared = {each.name for each in CLASSES if each.shared}
+    share = profile is not None and ctas_share_sm(profile.launch, result.grid, sms)
+    rows.sort(key=lambda row: (row.path, row.ptx_lines, row.kind))
+    totals = tuple(compare_totals(result, profile, matches, ctas_share_sm=share)) if profile else ()
+    verdict = overall(verdicts(outputs, rows, totals))
+    return ComparedLaunch(
+        origin.name,
+        origin.kernel or result.kernel,
+        origin.options,
+        origin.arch,
+        origin.compiler,
+        origin.card,
+        origin.driver,
+        profile.tool if profile else "",
+        origin.date,
+        result.grid,
+        result.block,
+        share,
+        tuple(outputs),
+        tuple(row for row in rows if row.kind in shared),
+        tuple(row for row in rows if row.kind not in shared),
+        totals,
+        verdict,
+        int(verdict == MISMATCH),
+    )
+
+
+def match_launch(result: LaunchResult, profile: Profile) -> list[Match]:
+    """PTX and machine instructions of a launch, matched class by class; no matches if the profile has no instructions."""
+    if not profile.instructions:
+        return []
+    ours, theirs = simulated_items(result), machine_items(profile.instructions, result)
+    by_line = any(instruction.ptx_line for instruction in profile.instructions)
+    found = []
+    for each in CLASSES:
+        found += match_class([x for x in ours if x.name == each.name], [x for x in theirs if x.name == each.name], by_line=by_line)
+    return found
+
+
+def ctas_share_sm(launch: dict[str, float], grid: tuple[int, int, int], sms: int = 0) -> bool:
+    """Whether several CTAs can have been on one SM at a time: there are more than SMs, and room for two.
+
+    launch: ncu's launch statistics. sms: 0 for what these say. A launch of no more CTAs than SMs has one on each. Unknown figures count
+    as "they can".
+    """
+    sms = sms or int(launch.get("launch__sm_count", 0))
+    ctas = grid[0] * grid[1] * grid[2]
+    limits = [count for name, count in launch.items() if name.startswith("launch__occupancy_limit_")]
+    return ctas > max(sms, 1) and min(limits, default=2) > 1
+
+
+def _rows(match: Match, lines: SourceLines) -> list[ComparedRow]:
+    """One row for each place of a match."""
+    rows = []
+    for place in match.places:
+        ours = tuple(x for x in match.simulated if x.key == place)
+        theirs = tuple(x for x in match.measured if x.key == place)
+        path = (ours or theirs)[0].place
+        others = tuple(path_text(other) for other in match.places if other not in (place, ()))
+        why = match.why + (f" (with line {', '.join(others)})" if others else "")
+        rows.append(
+            ComparedRow(
+                (ours or theirs)[0].name,
+                next((step for file, line in path if (step := lines.step(file, line))), ""),
+                path,
+                lines.text(*path[-1]) if path else "",
+                _ops(ours),
+                _ops(theirs),
+                tuple(sorted({x.ptx_line for x in ours + theirs})),
+                tuple(sorted(x.offset for x in theirs)),
+                _figures(ours),
+                _figures(theirs),
+                match.verdict,
+                why,
+                others,
+            )
+        )
+    return rows
+
+
+def path_text(path: Sequence[tuple[str, int]]) -> str:
+    """The line in the kernel and those inside calls; files are named where they change."""
+    shown, file = [], path[0][0] if path else ""
+    for name, line in path:
+        shown.append(f"{line}" if name == file else f"{os.path.basename(name)}:{line}")
+        file = name
+    return " > ".join(shown)
+
+
+def _ops(items: Items) -> str:
+    return " + ".join(sorted(op or items[0].text.split()[0] for op in operations(items)))
+
+
+def _figures(items: Iterable[Item]) -> Figures:
+    numbers = [(x.executions, x.wavefronts, x.ideal) for x in items]
+    executions, wavefronts, ideal = (sum(column) for column in zip(*numbers)) if numbers else (0, 0, 0)
+    return Figures(executions, wavefronts, ideal)

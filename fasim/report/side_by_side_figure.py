@@ -1,0 +1,163 @@
+"""The figure of many launches: simulated against measured wavefronts and conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fasim.errors import UsageError
+from fasim.report.side_by_side import ComparedLaunch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: from the palette of Okabe and Ito, from dark to bright; a form each, so that groups differ without colour, too
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h", "*", "p")
+_GRID, _DIAGONAL = "#D0D0D0", "#808080"
+_INCHES, _DOTS_PER_INCH = (10.0, 7.0), 200
+_LEGEND_COLUMNS, _LEGEND_ROW_INCHES = 5, 0.2
+#: what fills and hollow marks mean
+_SHARING = {False: "at most one CTA an SM", True: "several CTAs an SM"}
+_METRICS = (("wavefronts", "wavefronts_mem_shared_op_"), ("bank conflicts", "bank_conflicts_pipe_lsu_mem_shared_op_"))
+#: relative differences below this, in percent, are drawn on a linear scale
+_LINEAR_PERCENT = 0.01
+
+
+@dataclass(frozen=True)
+class Point:
+    """One launch in one panel: sums of the hardware counters over ld and st, and over both sides of wavefronts to relate them to."""
+
+    group: str
+    simulated: int
+    measured: int
+    wavefronts: int
+    ctas_share_sm: bool
+
+    @property
+    def percent(self) -> float:
+        """Measured minus simulated as a part of the measured wavefronts."""
+        return 100 * (self.measured - self.simulated) / self.wavefronts if self.wavefronts else 0.0
+
+
+def points(launches: Iterable[ComparedLaunch]) -> dict[str, list[Point]]:
+    """By metric; launches without counters have no points."""
+    found: dict[str, list[Point]] = {name: [] for name, _ in _METRICS}
+    for launch in launches:
+        wavefronts = _sum(launch, _METRICS[0][1])
+        for name, part in _METRICS:
+            sums = _sum(launch, part)
+            if sums is not None and wavefronts is not None:
+                found[name].append(Point(launch.kernel, *sums, wavefronts[1], launch.ctas_share_sm))
+    return found
+
+
+def _sum(launch: ComparedLaunch, part: str) -> tuple[int, int] | None:
+    totals = [total for total in launch.totals if part + "ld" in total.name or part + "st" in total.name]
+    return (sum(total.simulated for total in totals), sum(total.measured for total in totals)) if totals else None
+
+
+def save_comparison(path: Path, launches: Sequence[ComparedLaunch]) -> None:
+    """Draw simulated against measured, and below it the relative difference; the same launches give the same file.
+
+    Raises: UsageError if there are no counters to draw, or the file cannot be written.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    found = points(launches)
+    if not any(found.values()):
+        raise UsageError(f"--out {path}: none of these launches has counters of a GPU to draw")
+    groups = sorted({point.group for each in found.values() for point in each})
+    width, height = _INCHES
+    figure = Figure(figsize=(width, height + _LEGEND_ROW_INCHES * -(-(len(groups) + 2) // _LEGEND_COLUMNS)), layout="constrained")
+    axes = figure.subplots(2, len(_METRICS), height_ratios=(3, 1.3), squeeze=False)
+    for column, (name, _) in enumerate(_METRICS):
+        _draw_against(axes[0, column], found[name], groups, name)
+        _draw_difference(axes[1, column], found[name], groups, name)
+    _add_legend(figure, groups)
+    metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
+    # text stays text, and the file is the same every time
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fasim"}):
+        try:
+            figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
+        except OSError as error:
+            raise UsageError(f"--out {path}: {error.strerror}") from error
+
+
+def _scatter(ax: Axes, found: Sequence[Point], groups: Sequence[str], heights: Sequence[float]) -> None:
+    """A series for each group; filled where at most one CTA is on an SM, hollow where several share one."""
+    for number, group in enumerate(groups):
+        color, marker = _style(number)
+        for share in (False, True):
+            chosen = [i for i, point in enumerate(found) if point.group == group and point.ctas_share_sm == share]
+            if not chosen:
+                continue
+            ax.scatter(
+                [found[i].simulated for i in chosen],
+                [heights[i] for i in chosen],
+                s=34,
+                marker=marker,
+                facecolors="none" if share else color,
+                edgecolors=color,
+                linewidths=1.2,
+                zorder=3,
+                clip_on=False,
+            )
+
+
+def _style(number: int) -> tuple[str, str]:
+    """Colour and form of a group; no two of the first 84 are the same."""
+    return _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+
+
+def _add_legend(figure: Figure, groups: Sequence[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    def entry(label: str, color: str, marker: str, *, hollow: bool = False) -> Line2D:
+        fill = "none" if hollow else color
+        return Line2D([], [], linestyle="none", marker=marker, markeredgecolor=color, markerfacecolor=fill, label=label)
+
+    handles = [entry(group, *_style(number)) for number, group in enumerate(groups)]
+    handles += [entry(label, _DIAGONAL, "o", hollow=hollow) for hollow, label in _SHARING.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), _LEGEND_COLUMNS), fontsize=8, frameon=False)
+
+
+def _scale(ax: Axes, found: Sequence[Point]) -> float:
+    """Logarithmic, with room for 0; returns the upper end."""
+    most = max((max(point.simulated, point.measured) for point in found), default=1)
+    end = 10.0 ** len(str(most))
+    ax.set_xscale("symlog", linthresh=1)
+    ax.set_xlim(-0.3, end)
+    ax.grid(True, color=_GRID, linewidth=0.5, zorder=0)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return end
+
+
+def _draw_against(ax: Axes, found: Sequence[Point], groups: Sequence[str], name: str) -> None:
+    end = _scale(ax, found)
+    ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylim(-0.3, end)
+    ax.plot([0, end], [0, end], color=_DIAGONAL, linewidth=1, zorder=1)
+    _scatter(ax, found, groups, [point.measured for point in found])
+    exact = sum(point.simulated == point.measured for point in found)
+    ax.set_title(f"{name} of shared loads and stores: {exact} of {len(found)} equal", fontsize=10, loc="left")
+    ax.set_ylabel("measured on the GPU", fontsize=9)
+    ax.tick_params(labelsize=8)
+
+
+def _draw_difference(ax: Axes, found: Sequence[Point], groups: Sequence[str], name: str) -> None:
+    _scale(ax, found)
+    heights = [point.percent for point in found]
+    ax.axhline(0, color=_DIAGONAL, linewidth=1, zorder=1)
+    ax.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
+    bound = max((abs(height) for height in heights), default=0) * 2 or 2 * _LINEAR_PERCENT
+    ax.set_ylim(-max(bound, 2 * _LINEAR_PERCENT), max(bound, 2 * _LINEAR_PERCENT))
+    _scatter(ax, found, groups, heights)
+    ax.set_xlabel(f"simulated {name}", fontsize=9)
+    ax.set_ylabel("measured - simulated,\n% of wavefronts", fontsize=9)
+    ax.tick_params(labelsize=8)

@@ -1,0 +1,1 @@
+"""Machine code: what ptxas made of the PTX."""
