@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from fasim.cli.recorded import job_of
 from fasim.cli.run import launch
 from fasim.cli.target import variants
 from fasim.errors import FasimError, ToolMissing, UsageError
-from fasim.gpu.recording import Recording
+from fasim.gpu.recording import Recording, recorded_output, variable_name
 from fasim.gpu.recording_file import find_recordings, load
 from fasim.report.bits import BitsComparison, compare_output
 from fasim.report.measured import Output
@@ -28,7 +29,6 @@ from fasim.report.records import to_json
 from fasim.report.side_by_side import ComparedLaunch, Origin, compare_launch, compare_report
 from fasim.report.steps import SourceLines
 from fasim.sm.limits import triple
-from fasim.toolchain.names import plain_name
 
 #: where the recordings of the repository are, from its top
 RECORDINGS = Path("recordings")
@@ -118,27 +118,31 @@ def compare_recording(recording: Recording, call: Call, path: Path | None = None
 
 
 def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:
-    """The arrays and variables that the GPU changed, and those that only the simulation did."""
-    arrays = {value.name: value for value in job.args if value.is_array}
-    variables = {f"{plain_name(v.name)} (variable)": job.kernel.module.data(v) for v in job.kernel.program.variables}
+    """What the GPU changed, arrays and variables, and then what only the simulation changed."""
+    found = {value.name: (value.value, value.dtype) for value in job.args if value.is_array}
+    before = {a.name: Output(a.name, a.dtype, a.shape, a.sha256) for a in recording.arguments if a.shape is not None and a.name in found}
+    for variable in job.kernel.program.variables:
+        name, content = variable_name(variable.name), job.kernel.module.data(variable)
+        old = np.frombuffer(recording.variables.get(variable.name, variable.initial), np.uint8)
+        found[name] = content, "u8"
+        if "$" not in variable.name:
+            before[name] = recorded_output(name, "u8", old)
     for output in recording.outputs:
-        values = variables[output.name] if output.name in variables else arrays[output.name].value
-        yield compare_output(values, output.dtype, output)
-    recorded = {output.name for output in recording.outputs}
-    for argument in recording.arguments:
-        if argument.shape is not None and argument.name in arrays and argument.name not in recorded:
-            before = Output(argument.name, argument.dtype, argument.shape, argument.sha256)
-            compared = compare_output(arrays[argument.name].value, argument.dtype, before)
-            if not compared.equal:
-                yield compared
+        yield compare_output(*found[output.name], output)
+    for name in before.keys() - {output.name for output in recording.outputs}:
+        compared = compare_output(*found[name], before[name])
+        if not compared.equal:
+            yield compared
 
 
 def _printed(recording: Recording, text: str) -> list[BitsComparison]:
     """What printf wrote; in which order warps print is not defined, so lines count whatever their order."""
     if not recording.printed and not text:
         return []
-    equal = sorted(recording.printed.splitlines()) == sorted(text.splitlines())
-    return [BitsComparison("printf", "text", (len(text),), len(text.splitlines()), equal, False)]
+    ours, theirs = Counter(text.splitlines()), Counter(recording.printed.splitlines())
+    lines = max(ours.total(), theirs.total())
+    differing = max((ours - theirs).total(), (theirs - ours).total())
+    return [BitsComparison("printf", "lines", (lines,), lines, not differing, False, differing)]
 
 
 def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) -> list[Path]:
@@ -175,7 +179,7 @@ def _same_launches(call: Call, missing: ToolMissing) -> list[Path]:
         same = [path for path, recording in known if _is_same(recording, job, call)]
         if not same:
             what = "no recording of this launch" if known else "no folder 'recordings' here"
-            raise ToolMissing(f"{missing} There is {what} either; `fasim compare RECORDING.zip` or a folder of them names some")
+            raise ToolMissing(f"{missing}. There is {what} either: fasim compare RECORDING.zip, or a folder of them, names some")
         found += same
     print(f"no GPU is asked ({str(missing).split(':')[0]}): comparing with {len(found)} recordings in {RECORDINGS}", file=sys.stderr)
     return found

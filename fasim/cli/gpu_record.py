@@ -24,7 +24,7 @@ from fasim.gpu.code import MachineCode
 from fasim.gpu.device import Device
 from fasim.gpu.packed import PackedLaunch
 from fasim.gpu.profiling import profile_launches
-from fasim.gpu.recording import Recording, digest, recorded_output
+from fasim.gpu.recording import Recording, digest, recorded_output, variable_name
 from fasim.gpu.recording_file import find_recordings, load, save
 from fasim.report.gpu_reports import GpuRecorded, GpuRecordReport
 from fasim.report.records import to_json
@@ -101,7 +101,9 @@ def write_recordings(call: Call, gpu: GpuOptions, record: RecordOptions) -> GpuR
         for number, each in enumerate(waiting, 1):
             try:
                 measured = _measure(device, each, gpu, record)
-                save(measured.place, measured.recording, share_cubin=record.share_cubins)
+                if total > 1 or not record.profile:
+                    # one alone is written when it has its counters, or not at all
+                    save(measured.place, measured.recording, share_cubin=record.share_cubins)
                 done[each.name] = GpuRecorded(each.name, str(each.place))
                 to_profile.append(measured)
             except FasimError as error:
@@ -156,10 +158,10 @@ def _measure(device: Device, each: _Waiting, gpu: GpuOptions, record: RecordOpti
     outputs = [
         recorded_output(value.name, value.dtype, value.value) for value in job.args if value.is_array and _is_output(value, job, recording)
     ]
-    for variable in packing.launch.variables:
-        if variable.name in done.variables:
-            content = np.frombuffer(done.variables[variable.name], np.uint8)
-            outputs.append(recorded_output(f"{variable.title} (variable)", "u8", content))
+    for variable in job.kernel.program.variables:
+        before = recording.variables.get(variable.name, variable.initial)
+        if (after := done.variables.get(variable.name, before)) != before:
+            outputs.append(recorded_output(variable_name(variable.name), "u8", np.frombuffer(after, np.uint8)))
     recording = replace(
         recording,
         module=replace(recording.module, cubin=on_gpu.code.cubin),

@@ -137,8 +137,10 @@ def _references(recording: Recording, options: RunOptions, given: dict[str, Refe
 def _refuse_options(path: Path, options: RunOptions) -> None:
     given = {
         "--entry": options.entry, "--grid": options.grid, "--block": options.block, "--smem": options.smem_bytes, "--arg": options.args,
-        "--symbol": options.symbols, "-D": options.defines, "-I": options.include_dirs,
+        "--symbol": options.symbols, "-D": options.defines, "-I": options.include_dirs, "--seed": options.seed or None,
     }  # fmt: skip
     for flag, value in given.items():
         if value not in (None, ()):
-            raise UsageError(f"{flag} is for files; recording {path} brings all that the launch needs")
+            raise UsageError(
+                f"{flag} is for {'kernels and ' if flag == '--seed' else ''}files; recording {path} brings all that the launch needs"
+            )

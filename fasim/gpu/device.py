@@ -14,6 +14,9 @@ from fasim.report.measured import Card
 
 #: printf's buffer on the device, whose older half is lost when it is full; the driver's default is 1 MB
 PRINTF_BYTES = 64 << 20
+#: contexts after a fault, and the exceptions, whose frames hold events, modules and memory: their ends would fail, or wait for a kernel
+#: that does not end
+_LOST: list[Any] = []
 
 
 class Device:
@@ -47,9 +50,11 @@ class Device:
         self.broken = self.broken or isinstance(error, GpuFault)
         with contextlib.suppress(self.driver.Error):
             context.pop()
-        if not self.broken:
-            with contextlib.suppress(self.driver.Error):
-                context.detach()
+        if self.broken:
+            _LOST.append((context, error))
+            return
+        with contextlib.suppress(self.driver.Error):
+            context.detach()
 
     def _attribute(self, name: str) -> int:
         return int(self._attributes[name])

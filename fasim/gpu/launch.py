@@ -67,7 +67,7 @@ class Buffers:
             each.free()
 
 
-#: memory, modules and contexts of devices after a fault: taking them apart would only bring further errors
+#: memory and modules of devices after a fault: taking them apart would only bring further errors
 _LOST: list[Any] = []
 
 

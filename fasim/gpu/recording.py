@@ -21,6 +21,7 @@ from fasim.report.measured import Card, Output, Profile, Timing
 from fasim.sm.module import Kernel, Module
 from fasim.sm.values import Value, by_value, parse_argument
 from fasim.toolchain import CompiledModule
+from fasim.toolchain.names import plain_name
 
 Array = np.ndarray[Any, Any]
 RECORDING_SCHEMA = "fasim.recording/1"
@@ -156,6 +157,11 @@ def plain_module(ptx: str, path: str, arch: str, *, cubin: bytes = b"", compiler
     return CompiledModule(ptx, cubin, arch, path, "", "", {}, compiler)
 
 
+def variable_name(name: str) -> str:
+    """What a `__device__` variable is called among the outputs; name: the mangled one."""
+    return f"{plain_name(name)} (variable)"
+
+
 def figures(recording: Recording) -> dict[str, Any]:
     """What stands in run.json: all but the bytes that have files of their own."""
     module = {key: value for key, value in vars(recording.module).items() if key not in ("ptx", "cubin", "source_text", "from_cache")}
@@ -182,5 +188,5 @@ def figures(recording: Recording) -> dict[str, Any]:
 
 
 def arrays_of(arguments: Sequence[RecordedArgument]) -> Mapping[str, Array]:
-    """The stored arguments by position."""
-    return {f"a{i}": np.asarray(argument.value) for i, argument in enumerate(arguments) if argument.made == STORED}
+    """The stored arguments by position; null pointers need no bytes."""
+    return {f"a{i}": np.asarray(argument.value) for i, argument in enumerate(arguments) if argument.value is not None}

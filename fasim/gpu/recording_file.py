@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import FasimError, UsageError
-from fasim.gpu.recording import RECORDING_SCHEMA, RecordedArgument, Recording, arrays_of, figures
+from fasim.gpu.recording import RECORDING_SCHEMA, STORED, RecordedArgument, Recording, arrays_of, figures
 from fasim.report.measured import Card, MachineInstruction, Output, Profile, Timing
 from fasim.report.records import plain_json
 from fasim.toolchain import CompiledModule
@@ -91,8 +94,15 @@ def _rows(instructions: Iterable[MachineInstruction]) -> bytes:
     return ('{"columns": ' + json.dumps(list(_COLUMNS)) + ',\n"rows": [\n' + ",\n".join(lines) + "\n]}\n").encode()
 
 
-def load(path: Path) -> Recording:
-    """Read a recording.
+#: what Python's readers say of files that are none or were changed
+_DAMAGE = (
+    zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error, LookupError, ValueError, TypeError, AttributeError, EOFError,
+    OverflowError, RuntimeError,
+)  # fmt: skip
+
+
+def load(path: Path, *, counters: bool = True) -> Recording:
+    """Read a recording; counters: with those of each machine instruction, which are most of it.
 
     Raises: UsageError if it is none, or one that a newer fasim wrote.
     """
@@ -108,14 +118,14 @@ def load(path: Path) -> Recording:
             arrays: dict[str, Mapping[str, Array]] = {}
             for name in names & {"inputs.npz", "outputs.npz"}:
                 arrays[name] = dict(np.load(io.BytesIO(archive.read(name)), allow_pickle=False))
-            rows = json.loads(archive.read("instructions.json")) if "instructions.json" in names else None
+            rows = json.loads(archive.read("instructions.json")) if counters and "instructions.json" in names else None
             cubin = archive.read("kernel.cubin") if "kernel.cubin" in names else _shared_cubin(path, facts["cubin_sha256"])
         return _recording(facts, texts, arrays, rows, cubin)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except FasimError:
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError) as error:
+    except _DAMAGE as error:
         raise UsageError(f"{path} is not a recording, or is damaged ({type(error).__name__}: {error})") from error
 
 
@@ -133,7 +143,7 @@ def _recording(
     inputs, bits = arrays.get("inputs.npz", {}), arrays.get("outputs.npz", {})
     module = CompiledModule(ptx=texts["kernel.ptx"], cubin=cubin, source_text=texts.get("source.cu", ""), **facts.pop("module"))
     arguments = tuple(
-        RecordedArgument(**{**a, "shape": None if a["shape"] is None else tuple(a["shape"])}, value=_stored(inputs.get(f"a{i}")))
+        RecordedArgument(**{**a, "shape": None if a["shape"] is None else tuple(a["shape"])}, value=_stored(inputs, f"a{i}", a))
         for i, a in enumerate(facts.pop("arguments"))
     )
     outputs = tuple(Output(**{**o, "shape": tuple(o["shape"])}, values=bits.get(f"o{i}")) for i, o in enumerate(facts.pop("outputs")))
@@ -155,8 +165,12 @@ def _recording(
     )
 
 
-def _stored(array: Array | None) -> Any:
-    return array if array is None or array.ndim else array[()]
+def _stored(inputs: Mapping[str, Array], name: str, argument: Mapping[str, Any]) -> Any:
+    """The stored value of an argument; a null pointer has none."""
+    if argument["made"] != STORED or (argument["shape"] is None and name not in inputs):
+        return None
+    array = inputs[name]
+    return array if array.ndim else array[()]
 
 
 def _instructions(rows: dict[str, Any] | None) -> tuple[MachineInstruction, ...]:

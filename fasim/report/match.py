@@ -19,8 +19,12 @@ Place = tuple[tuple[str, int], ...]
 EQUAL, MISMATCH, NOT_COUNTED = "equal", "MISMATCH", "not counted"
 MERGED, SPLIT, REMOVED, ADDED = "merged", "split", "removed", "added"
 MOVED, PREDICATED, CHANGED = "moved", "predicated", "changed"
+#: ncu's source page does not see which lanes of a copy fill with zeros
+FILLS = "fills"
 #: what ptxas did, so that there is nothing to compare
 BY_PTXAS = frozenset({MERGED, SPLIT, REMOVED, ADDED, MOVED, PREDICATED, CHANGED, NOT_COUNTED})
+#: differences that are accounted for
+KNOWN = BY_PTXAS | {FILLS}
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Item:
     Of the simulation: hardware, wavefronts and conflicts of the hardware counters. Of machine code: offset; all_lanes, whether 32 threads
     took part in every execution; origin, the mnemonic on its PTX line; branched_around, no warp executed that, though it is of this class.
     counted_in: the part of the hardware counters' names (ld, st, atom), empty if none counts it.
+    Of copies: as_copies and as_fills as in SharedAccess; taken_for, whether ncu takes all lanes for "copies" or "fills".
     """
 
     name: str
@@ -51,6 +56,9 @@ class Item:
     origin: str = ""
     branched_around: bool = False
     counted_in: str = ""
+    as_copies: tuple[int, int] = (0, 0)
+    as_fills: tuple[int, int] = (0, 0)
+    taken_for: str = ""
 
     @property
     def key(self) -> Place:
@@ -233,6 +241,8 @@ def decide(ours: Items, theirs: Items) -> str:
     if before == after:
         if _costs(ours) == _costs(theirs):
             return EQUAL if _by_key(ours) == _by_key(theirs) else MOVED
+        if _taken_for_others(ours, theirs):
+            return FILLS
         # of atomics alone ptxas lets one lane work for the others
         aggregated = _is_atomic(ours) and any(x.guarded for x in theirs) and not any(x.guarded for x in ours)
         return MERGED if aggregated else MISMATCH
@@ -245,6 +255,15 @@ def decide(ours: Items, theirs: Items) -> str:
     if _is_atomic(ours) and before.total() == after.total():
         return EQUAL if _costs(ours) == _costs(theirs) else CHANGED
     return _other_operations(ours, theirs)
+
+
+def _taken_for_others(ours: Items, theirs: Items) -> bool:
+    """Whether ncu counts what it would if all lanes copied, or all filled with zeros."""
+    taken = {x.taken_for for x in theirs}
+    if len(taken) != 1 or "" in taken:
+        return False
+    figures = [x.as_copies if taken == {"copies"} else x.as_fills for x in ours]
+    return (sum(f[0] for f in figures), sum(f[1] for f in figures)) == _costs(theirs)
 
 
 def _by_key(items: Items) -> Counter[Place]:
@@ -287,6 +306,8 @@ def explain(verdict: str, ours: Items, theirs: Items) -> str:
     before, after = operations(ours), operations(theirs)
     if verdict == MISMATCH:
         return "the same accesses, as often, cost other wavefronts"
+    if verdict == FILLS:
+        return f"ncu takes all lanes for {theirs[0].taken_for}, since it does not read their condition in P0"
     if verdict == NOT_COUNTED:
         return "a loop in the machine code, whose length depends on who wins"
     if verdict == REMOVED and not after:

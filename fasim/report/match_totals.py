@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fasim.report.match import BY_PTXAS, EQUAL, MISMATCH, Item, Match
+from fasim.report.match import EQUAL, KNOWN, MISMATCH, MOVED, Item, Match
 from fasim.report.measured import Profile
 from fasim.sm.result import LaunchResult
 
@@ -17,12 +17,8 @@ _SOURCE_PAGE = {
     "memory_l1_wavefronts_shared": ("wavefronts", "wavefronts_shared"),
     "memory_l1_wavefronts_shared_ideal": ("ideal", "wavefronts_shared_ideal"),
 }
-#: why a difference is no noise, by whether CTAs can share an SM; None where there is no noise at all
-_NO_NOISE = {
-    None: "the source page has no noise",
-    False: "at most one CTA was on an SM: this is no noise",
-    True: "less than simulated, but noise only adds",
-}
+#: what else uses the pipe of shared memory at the same time, so that the hardware's counters hold arbitration too
+_CROWDS = {"ctas": "other CTAs on the SM", "local": "local memory (spilled registers)", "turns": "warps that took turns in another order"}
 _SWAPS = ("ATOMS.cas", "ATOMS.cast")
 #: groups of lanes that an access with all lanes is served in, by bytes a lane
 _GROUPS = {8: 2, 16: 4}
@@ -33,8 +29,8 @@ class ComparedTotal:
     """A counter over the launch, under ncu's name.
 
     explained: measured minus simulated over the accesses that ptxas changed; rest: what remains of the difference.
-    verdict: `equal`; `explained`: by the rows that ptxas changed, of which there are `lines`; `noise`: arbitration between CTAs on one SM;
-    `MISMATCH`. why: in words.
+    verdict: `equal`; `explained`: by the rows that are accounted for, of which there are `lines`; `noise`: arbitration with other CTAs on
+    the SM or with accesses to local memory, which the hardware counts as wavefronts and as conflicts alike; `MISMATCH`. why: in words.
     """
 
     name: str
@@ -59,16 +55,33 @@ class _Change:
 
 def compare_totals(result: LaunchResult, profile: Profile, matches: Sequence[Match], *, ctas_share_sm: bool) -> Iterator[ComparedTotal]:
     """The counters of shared memory that both sides have."""
-    changed = [match for match in matches if match.verdict in BY_PTXAS]
+    changed = [match for match in matches if match.verdict in KNOWN]
+    crowd = [_CROWDS["ctas"]] * ctas_share_sm + [_CROWDS["local"]] * _uses_local(profile)
     for at, pattern in enumerate((_WAVEFRONTS, _CONFLICTS)):
         for kind in ("ld", "st", "atom"):
-            name = pattern.format(kind)
+            name, other = pattern.format(kind), (_CONFLICTS, _WAVEFRONTS)[at].format(kind)
             if name in profile.counters and name in result.totals:
-                yield _judge(name, result.totals[name], int(profile.counters[name]), _hardware(changed, kind, at), ctas_share_sm)
+                change, twin = _hardware(changed, kind, at), _hardware(changed, kind, 1 - at)
+                rest = int(profile.counters[name]) - result.totals[name] - change.difference
+                twin_rest = int(profile.counters.get(other, 0)) - result.totals.get(other, 0) - twin.difference
+                exact = (change.low, change.high, twin.low, twin.high) == (0, 0, 0, 0)
+                noise = crowd + [_CROWDS["turns"]] * (kind == "atom" and _other_turns(matches))
+                noise = noise if rest == twin_rest or not exact else []
+                yield _judge(name, result.totals[name], int(profile.counters[name]), change, noise)
     for name, (field, machine_field) in _SOURCE_PAGE.items():
         if name in result.totals and profile.instructions:
             measured = sum(getattr(x, machine_field) for x in profile.instructions)
-            yield _judge(name, result.totals[name], measured, _source_page(changed, field), None)
+            yield _judge(name, result.totals[name], measured, _source_page(changed, field), [])
+
+
+def _uses_local(profile: Profile) -> bool:
+    """Whether the machine code accessed local memory."""
+    return any(x.executions and x.opcode.split(".")[0] in ("LDL", "STL") for x in profile.instructions)
+
+
+def _other_turns(matches: Sequence[Match]) -> bool:
+    """Whether atomics were repeated another number of times, as at a lock, where that depends on who wins."""
+    return any(match.verdict == MOVED and match.simulated[0].name == "shared atomic" for match in matches)
 
 
 def _lines(matches: Iterable[Match]) -> int:
@@ -116,19 +129,18 @@ def _hardware_figure(item: Item, at: int) -> tuple[int, int, int]:
     return conflicts, fewer - merging, merging
 
 
-def _judge(name: str, simulated: int, measured: int, change: _Change, ctas_share_sm: bool | None) -> ComparedTotal:
-    """ctas_share_sm: None for a counter without noise."""
+def _judge(name: str, simulated: int, measured: int, change: _Change, crowd: Sequence[str]) -> ComparedTotal:
+    """crowd: what can have added noise to this counter."""
     rest = measured - simulated - change.difference
     verdict, why = EQUAL, ""
-    by = f"by {change.lines} line{'s' * (change.lines != 1)} that ptxas changed"
+    by = f"by {change.lines} line{'s' * (change.lines != 1)} shown above"
     if rest == 0 and change.difference:
         verdict, why = EXPLAINED, by
     elif rest and change.low <= rest <= change.high:
         verdict, why = EXPLAINED, f"{by}, whose hardware figures the source page gives to within {change.low:+,} and {change.high:+,}"
-    elif rest > 0 and ctas_share_sm:
-        verdict, why = NOISE, f"arbitration between CTAs on one SM adds {rest:,}, {100 * rest / measured:.3g} % of what was measured"
+    elif rest > 0 and crowd:
+        verdict, why = NOISE, f"arbitration with {' and '.join(crowd)} adds {rest:,}, {100 * rest / measured:.3g} % of what was measured"
         why += f"; {change.difference:+,} {by}" if change.difference else ""
     elif rest:
-        verdict = MISMATCH
-        why = _NO_NOISE[ctas_share_sm]
+        verdict, why = MISMATCH, "less than simulated, but noise only adds" if rest < 0 else "nothing that could add noise was there"
     return ComparedTotal(name, simulated, measured, change.difference, rest, change.lines, verdict, why)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fasim.report.bits import BitsComparison
 from fasim.report.machine_classes import CLASSES
-from fasim.report.match import BY_PTXAS, EQUAL, MISMATCH, Item, Items, Match, match_class, operations
+from fasim.report.match import ADDED, EQUAL, KNOWN, MISMATCH, Item, Items, Match, match_class, operations
 from fasim.report.match_items import machine_items, simulated_items
 from fasim.report.match_totals import NOISE, ComparedTotal, compare_totals
 from fasim.report.measured import Profile
@@ -62,6 +62,11 @@ class ComparedRow:
         """The innermost source line, 0 if unknown."""
         return self.path[-1][1] if self.path else 0
 
+    @property
+    def works(self) -> bool:
+        """Whether it has wavefronts on any side."""
+        return bool(self.simulated.wavefronts or self.measured.wavefronts)
+
 
 @dataclass(frozen=True)
 class ComparedLaunch:
@@ -99,8 +104,8 @@ class ComparedLaunch:
 
     @property
     def changed_lines(self) -> int:
-        """Lines with accesses to shared memory that ptxas changed."""
-        return len({row.path or row.ptx_lines for row in self.accesses if row.verdict in BY_PTXAS})
+        """Lines with accesses to shared memory that are not as the PTX has them and cost something."""
+        return len({row.path or row.ptx_lines for row in self.accesses if row.verdict in KNOWN and row.works})
 
     @property
     def noise(self) -> int:
@@ -173,6 +178,7 @@ def compare_launch(
     shared = {each.name for each in CLASSES if each.shared}
     share = profile is not None and ctas_share_sm(profile.launch, result.grid, sms)
     rows.sort(key=lambda row: (row.path, row.ptx_lines, row.kind))
+    rows = _without_spills(rows)
     totals = tuple(compare_totals(result, profile, matches, ctas_share_sm=share)) if profile else ()
     verdict = overall(verdicts(outputs, rows, totals))
     return ComparedLaunch(
@@ -248,6 +254,24 @@ def _rows(match: Match, lines: SourceLines) -> list[ComparedRow]:
             )
         )
     return rows
+
+
+def _without_spills(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+    """One row for all the registers that ptxas spilled to local memory, and one for those that it filled again."""
+    spills: dict[str, list[ComparedRow]] = {}
+    others: list[ComparedRow] = []
+    for row in rows:
+        spilled = row.verdict == ADDED and row.kind in ("local load", "local store")
+        (spills.setdefault(row.kind, []) if spilled else others).append(row)
+    return others + [_spills(kind, found) for kind, found in spills.items()]
+
+
+def _spills(kind: str, rows: Sequence[ComparedRow]) -> ComparedRow:
+    executions = sum(row.measured.executions for row in rows)
+    offsets = tuple(sorted(offset for row in rows for offset in row.offsets))
+    lines = len({row.path for row in rows})
+    why = f"registers that ptxas spilled to local memory, at {len(offsets)} instructions of {lines} line{'s' * (lines != 1)}"
+    return ComparedRow(kind, "", (), "", "", kind, (), offsets, Figures(0, 0, 0), Figures(executions, 0, 0), ADDED, why)
 
 
 def path_text(path: Sequence[tuple[str, int]]) -> str:

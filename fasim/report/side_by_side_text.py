@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fasim.report.bits import BitDifference, BitsComparison
-from fasim.report.match import BY_PTXAS, EQUAL, MISMATCH
+from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH
 from fasim.report.match_totals import NOISE, ComparedTotal
 from fasim.report.side_by_side import ComparedLaunch, ComparedRow, CompareReport, path_text
 
@@ -152,6 +152,8 @@ def equal_lines(rows: Sequence[ComparedRow]) -> str:
     changed = sum(row.verdict in BY_PTXAS for row in rows)
     parts = [f"{equal} of {len(rows)} lines equal"]
     parts += [f"{changed} changed by ptxas"] if changed else []
+    fills = sum(row.verdict == FILLS for row in rows)
+    parts += [f"{fills} counted otherwise by ncu"] if fills else []
     parts += [f"{wrong} MISMATCH"] if wrong else []
     return ", ".join(parts)
 
@@ -221,7 +223,7 @@ def rows_table(rows: Iterable[ComparedRow], columns: Sequence[_Column] = tuple(_
 def totals_table(totals: Iterable[ComparedTotal]) -> Table:
     """Counters under ncu's names."""
     table = _new_table()
-    for head in ("simulated", "GPU", "by ptxas", "rest"):
+    for head in ("simulated", "GPU", "accounted", "rest"):
         table.add_column(head, justify="right", no_wrap=True)
     for head in ("verdict", "ncu counter"):
         table.add_column(head, no_wrap=True)
@@ -245,6 +247,7 @@ def _in_words(launch: ComparedLaunch) -> str:
     if launch.verdict == EQUAL:
         return ", without a tolerance"
     causes = ["what ptxas changed"] * any(verdict in BY_PTXAS for verdict in launch.comparisons)
+    causes += ["that ncu does not see which lanes fill with zeros"] * (FILLS in launch.comparisons)
     causes += ["noise of the hardware counters"] * (NOISE in launch.comparisons)
     return f": what differs is {' and '.join(causes)}"
 

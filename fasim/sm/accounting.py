@@ -25,6 +25,7 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
         if not executions:
             continue
         wavefronts, conflicts, source_wavefronts, source_ideal = (sum(int(row[a.S_TOTALS // 8 + i]) for row in words) for i in range(4))
+        other = [sum(int(row[a.S_AS_TOTALS // 8 + i]) for row in words) for i in range(4)]
         found.append(
             SharedAccess(
                 source=program.source_at(pc),
@@ -35,6 +36,8 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
                 conflicts=conflicts,
                 source_wavefronts=source_wavefronts,
                 source_ideal=source_ideal,
+                as_copies=(other[0], other[1]),
+                as_fills=(other[2], other[3]),
                 pattern=_pattern(shape, words, copies=program.code[pc, m.AT_KIND // 4] == m.CP_ASYNC),
             )
         )

@@ -16,9 +16,11 @@ from fasim.numerics.native import (
     peek_i64,
     poke_i64,
 )
+from fasim.smem.wavefront_rule import BYPASS, bypass_figures
 from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
 
-# an account: int64 words; the results of the last execution and of all, the worst execution, then four times 32 addresses
+# an account: int64 words; the results of the last execution and of all, the worst execution; of bulk copies the lanes that filled with
+# zeros, and the source page's figures if all lanes copied and if all filled (see `bypass_figures`); then four times 32 addresses
 (
     S_CODE,
     S_EXECUTIONS,
@@ -35,18 +37,28 @@ from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
     S_WORST_CTA,
     S_WORST_WARP,
     S_WORST_MASK,
-) = (8 * i for i in range(15))
-S_LAST_OFFSETS, S_LAST_SOURCES, S_WORST_OFFSETS, S_WORST_SOURCES = (8 * (16 + 32 * i) for i in range(4))
-SITE_BYTES = 8 * (16 + 32 * 4)
+    S_LAST_FILLING,
+    S_AS_TOTALS,
+    _,
+    _,
+    _,
+    S_AS_LAST,
+    _,
+    _,
+    _,
+) = (8 * i for i in range(24))
+S_LAST_OFFSETS, S_LAST_SOURCES, S_WORST_OFFSETS, S_WORST_SOURCES = (8 * (24 + 32 * i) for i in range(4))
+SITE_BYTES = 8 * (24 + 32 * 4)
 #: words in scratch: offsets, results, working words
-COUNT_WORDS = 32 + 4 + WAVEFRONT_SCRATCH_WORDS
+COUNT_WORDS = 32 + 8 + WAVEFRONT_SCRATCH_WORDS
 
 
 @machine_code
-def account(ctx: int, site: int, mask: int, sources: int) -> None:
+def account(ctx: int, site: int, mask: int, sources: int, filling: int) -> None:
     """Count one execution; the host addresses of the lanes in `mask`, all in shared memory, stand in scratch.
 
-    sources: address of 32 global addresses that cp.async reads from, 0 for other accesses.
+    sources: address of 32 global addresses that cp.async reads from, 0 for other accesses. filling: the lanes that read nothing and write
+    zeros.
     """
     at = peek_i64(ctx + C_SITES) + SITE_BYTES * site
     hosts, smem = peek_i64(ctx + C_SCRATCH), peek_i64(ctx + C_SMEM)
@@ -55,7 +67,7 @@ def account(ctx: int, site: int, mask: int, sources: int) -> None:
     if peek_i64(at + S_CODE) == 0:  # an atomic that machine code does in a loop: how many accesses that makes is not known
         return
     known = False
-    if mask == peek_i64(at + S_LAST_MASK):
+    if mask == peek_i64(at + S_LAST_MASK) and filling == peek_i64(at + S_LAST_FILLING):
         # counts stay the same if all lanes move by whole words, for bulk copies by whole lines
         shift = peek_i64(hosts + 8 * first) - smem - peek_i64(at + S_LAST_OFFSETS + 8 * first)
         if sources:
@@ -74,8 +86,13 @@ def account(ctx: int, site: int, mask: int, sources: int) -> None:
         if sources:
             copy_bytes(at + S_LAST_SOURCES, sources, 256)
         poke_i64(at + S_LAST_MASK, mask)
-        results = scratch + 8 * 32
-        wavefronts_of(peek_i64(at + S_CODE), scratch, sources, mask, results + 8 * 4, results)
+        poke_i64(at + S_LAST_FILLING, filling)
+        results, code = scratch + 8 * 32, peek_i64(at + S_CODE)
+        if code & BYPASS:
+            bypass_figures(scratch, sources, mask, filling, results + 8 * 8, results)
+            copy_bytes(at + S_AS_LAST, results + 8 * 4, 8 * 4)
+        else:
+            wavefronts_of(code, scratch, sources, mask, results + 8 * 8, results)
         copy_bytes(at + S_LAST, results, 8 * 4)
         worse = max(peek_i64(results + 8), peek_i64(results + 16) - peek_i64(results + 24)) + 1
         if worse > peek_i64(at + S_WORST):
@@ -86,3 +103,6 @@ def account(ctx: int, site: int, mask: int, sources: int) -> None:
             copy_bytes(at + S_WORST_OFFSETS, at + S_LAST_OFFSETS, 512)
     for i in range(0, 32, 8):
         poke_i64(at + S_TOTALS + i, peek_i64(at + S_TOTALS + i) + peek_i64(at + S_LAST + i))
+    if sources:
+        for i in range(0, 32, 8):
+            poke_i64(at + S_AS_TOTALS + i, peek_i64(at + S_AS_TOTALS + i) + peek_i64(at + S_AS_LAST + i))

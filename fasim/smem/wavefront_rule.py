@@ -22,7 +22,7 @@ Source: measured on an H200 with ncu 2025.3; recordings in tests/smem/data.
 
 from __future__ import annotations
 
-from fasim.numerics.native import first_bit, lanes_max, lanes_min, lanes_step, machine_code, peek_i64, poke_i64, popcount
+from fasim.numerics.native import copy_bytes, first_bit, lanes_max, lanes_min, lanes_step, machine_code, peek_i64, poke_i64, popcount
 
 LANES, BANKS, LINE_BYTES = 32, 32, 128
 FULL_MASK = 0xFFFFFFFF
@@ -45,7 +45,7 @@ WAVEFRONT_SCRATCH_WORDS = BANKS * LANES + BANKS + LANES + BANKS
 # scratch of cp.async.cg: the lane that moves each sector, the one that reads each chunk, wavefronts of a class, the wavefront of each lane
 S_MOVERS, S_READERS, S_CLASS, S_WAVEFRONT = 0, 8 * LANES, 8 * LANES + 8 * 8, 16 * LANES + 8 * 8
 # results
-R_ACTUAL, R_CONFLICTS, R_SOURCE_ACTUAL, R_SOURCE_IDEAL = 0, 8, 16, 24
+R_ACTUAL, R_CONFLICTS, R_SOURCE_ACTUAL, R_SOURCE_IDEAL, R_AS_COPIES, R_AS_FILLS = 0, 8, 16, 24, 32, 48
 
 
 @machine_code
@@ -220,6 +220,37 @@ def bypass_wavefronts(offsets: int, sources: int, mask: int, scratch: int, resul
     poke_i64(results + R_ACTUAL, 0)
     poke_i64(results + R_CONFLICTS, 0)
     poke_i64(results + R_SOURCE_ACTUAL, wavefronts)
+
+
+@machine_code
+def bypass_figures(offsets: int, sources: int, mask: int, filling: int, scratch: int, results: int) -> None:
+    """The figures of cp.async.cg of which the lanes in `filling` read nothing and write zeros.
+
+    The source page has the copies of the other lanes, and a store of all lanes, if any fills; where all fill, the store alone.
+    results: as of `wavefronts_of`, then wavefronts and ideal of the source page if all lanes copied, and if all filled.
+    """
+    stored = results + R_AS_FILLS
+    poke_i64(stored, fill_wavefronts(offsets, mask, scratch))
+    poke_i64(stored + 8, popcount(mask) + 7 >> 3)
+    bypass_wavefronts(offsets, sources, mask, scratch, results)
+    copy_bytes(results + R_AS_COPIES, results + R_SOURCE_ACTUAL, 16)
+    if filling == mask:
+        copy_bytes(results + R_SOURCE_ACTUAL, stored, 16)
+    elif filling:
+        bypass_wavefronts(offsets, sources, mask & ~filling, scratch, results)
+        poke_i64(results + R_SOURCE_ACTUAL, peek_i64(results + R_SOURCE_ACTUAL) + peek_i64(stored))
+        poke_i64(results + R_SOURCE_IDEAL, peek_i64(results + R_SOURCE_IDEAL) + peek_i64(stored + 8))
+
+
+@machine_code
+def fill_wavefronts(offsets: int, mask: int, scratch: int) -> int:
+    """What 16 bytes a lane cost as a store."""
+    total = 0
+    for first in range(0, LANES, 8):
+        part = mask >> first & 0xFF
+        if part:
+            total += busiest_bank(offsets + 8 * first, part, 4, 0, scratch)
+    return total
 
 
 @machine_code

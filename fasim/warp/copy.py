@@ -77,7 +77,7 @@ def observe_copy(ctx: int, site: int, registers: int, operands: int, mask: int, 
     if peek_i64(ctx + C_SITES):
         sources = scratch + SCRATCH_SHADOWS
         lane_addresses(registers, operands + Q_SOURCE, sources)
-        account(ctx, site, mask, sources)
+        account(ctx, site, mask, sources, filling_lanes(registers, operands, mask))
     block = peek_i64(ctx + C_HAZARDS)
     if block:
         fill_bytes(entry + E_UNDEFINED, 0, 16 * 32)
@@ -115,6 +115,20 @@ def ignored_lanes(registers: int, operands: int) -> int:
         return 0
     word = peek_u32(registers + (ignore & -2))
     return word ^ 0xFFFFFFFF if ignore & 1 else word
+
+
+@machine_code
+def filling_lanes(registers: int, operands: int, mask: int) -> int:
+    """The lanes that read nothing and write zeros: their ignore-src predicate is set, or their src-size is 0."""
+    size_row = peek_i32(operands + Q_SOURCE_SIZE)
+    filling = mask & ignored_lanes(registers, operands)
+    left = mask & ~filling if size_row >= 0 else 0
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(registers + size_row + 4 * lane) == 0:
+            filling |= 1 << lane
+    return filling
 
 
 @machine_code

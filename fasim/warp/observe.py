@@ -135,7 +135,7 @@ def observe(ctx: int, site: int, operands: int, mask: int, flags: int, size: int
     """Count an access, and unless it is a plain store look for its races; flags: WRITE, STRONG_ACCESS. Called before data moves."""
     lanes = shared_lanes(ctx, peek_i32(operands + P_SPACE), mask)
     if lanes and peek_i64(ctx + C_SITES):
-        account(ctx, site, lanes, 0)
+        account(ctx, site, lanes, 0, 0)
     block = peek_i64(ctx + C_HAZARDS)
     if block == 0:
         return

@@ -167,13 +167,30 @@ def test_a_wavefront_more_is_a_mismatch(straight):
 def test_noise_needs_several_ctas_an_sm_and_only_adds(straight):
     counters = straight[2]
     shared = {"grid": (500, 1, 1), "launch": {"launch__occupancy_limit_registers": 2.0, "launch__occupancy_limit_warps": 16.0}}
-    found = _judged(straight, **shared, **{LD: counters[LD] + 3})
+    noise = {LD: counters[LD] + 3, LD_CONFLICTS: counters[LD_CONFLICTS] + 3}
+    found = _judged(straight, **shared, **noise)
     (total,) = (total for total in found.totals if total.name == LD)
-    assert (total.verdict, total.rest, found.noise, found.exit_code) == (NOISE, 3, 3, 0) and "adds 3" in total.why
-    assert _judged(straight, **shared, **{LD: counters[LD] - 3}).verdict == MISMATCH
+    assert (total.verdict, total.rest, found.noise, found.exit_code) == (NOISE, 3, 3, 0) and "other CTAs on the SM adds 3" in total.why
+    assert _judged(straight, **shared, **{LD: counters[LD] - 3, LD_CONFLICTS: counters[LD_CONFLICTS] - 3}).verdict == MISMATCH
+    # noise adds to wavefronts and conflicts alike
+    assert _judged(straight, **shared, **{LD: counters[LD] + 3}).verdict == MISMATCH
     for alone in ({"grid": (100, 1, 1)}, {"grid": (500, 1, 1), "launch": {"launch__occupancy_limit_shared_mem": 1.0}}):
-        found = _judged(straight, **alone, **{LD: counters[LD] + 3})
+        found = _judged(straight, **alone, **noise)
         assert (found.verdict, found.noise, found.ctas_share_sm) == (MISMATCH, 0, False)
+
+
+def test_noise_of_spilled_registers(straight):
+    result, code, counters = straight
+    spills = MachineInstruction(1 << 20, "STL [R1], R2", 0, (), WARPS, 32 * WARPS, 32 * WARPS)
+    noisy = {**counters, LD: counters[LD] + 3, LD_CONFLICTS: counters[LD_CONFLICTS] + 3}
+    found = profile(code, counters=noisy)
+    compared = compare_launch(
+        Origin(""), result, (), replace(found, instructions=(*found.instructions, spills, replace(spills, offset=1 << 21)))
+    )
+    assert {total.name: total.verdict for total in compared.totals if total.rest} == {LD: NOISE, LD_CONFLICTS: NOISE}
+    assert all("spilled registers" in total.why for total in compared.totals if total.rest)
+    (row,) = (row for row in compared.instructions if row.verdict != EQUAL)
+    assert (row.kind, row.verdict, row.measured.executions, row.offsets) == ("local store", ADDED, 2 * WARPS, (1 << 20, 1 << 21))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +261,7 @@ def _several(straight):
     b[3], b[0] = 3.5, -0.0
     merged = compare_launch(Origin("merged", "k", card="NVIDIA H200"), result, (compare_bits("O", "f16", a, a),), profile(code))
     wrong = compare_launch(Origin("wrong", "k2"), result, (compare_bits("O", "f16", a, b),), profile(code))
-    share = {"grid": (500, 1, 1), LD: straight[2][LD] + 1}
+    share = {"grid": (500, 1, 1), LD: straight[2][LD] + 1, LD_CONFLICTS: straight[2][LD_CONFLICTS] + 1}
     return merged, wrong, _judged(straight), _judged(straight, **share)
 
 
