@@ -70,7 +70,7 @@ def pack_cases(folder: Path, arch: list[str]) -> None:
         for run in caselib.load(name)["runs"]:
             if run["gpu"] == "safe":
                 job = case_job(name, run, caselib.make_inputs(run), *arch)
-                save(folder / "cases" / f"{run['id']}.zip", recording_of(job, run["id"], 0))
+                save(folder / "cases" / f"{run['id']}.zip", recording_of(job, run["id"]))
 
 
 def case_job(name: str, run: dict[str, Any], inputs: dict[str, Any], arch: str = "sm_90") -> Job:

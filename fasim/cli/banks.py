@@ -90,7 +90,7 @@ def _report(
         source=job.source,
         arch=job.kernel.module.arch.name,
         compiler=compiled.compiler if compiled else "",
-        seed=options.seed,
+        seed=job.seed,
         variants=detailed,
         line=view.line,
         saved=str(saved) if saved else None,

@@ -133,6 +133,7 @@ def prepare_variant(spec: KernelSpec, chosen: Mapping[str, OptionValue], options
         ("kernel",) * len(args),
         spec.name,
         spec.flops(given),
+        options.seed,
     )
 
 

@@ -176,7 +176,7 @@ def _same_launches(call: Call, missing: ToolMissing) -> list[Path]:
     known = [(path, load(path)) for path in (find_recordings([RECORDINGS]) if _has_recordings() else [])]
     found = []
     for job in jobs:
-        same = [path for path, recording in known if _is_same(recording, job, call)]
+        same = [path for path, recording in known if _is_same(recording, job)]
         if not same:
             what = "no recording of this launch" if known else "no folder 'recordings' here"
             raise ToolMissing(f"{missing}. There is {what} either: fasim compare RECORDING.zip, or a folder of them, names some")
@@ -185,9 +185,9 @@ def _same_launches(call: Call, missing: ToolMissing) -> list[Path]:
     return found
 
 
-def _is_same(recording: Recording, job: Job, call: Call) -> bool:
+def _is_same(recording: Recording, job: Job) -> bool:
     """Whether a recording is of the launch that is asked for."""
-    if recording.card is None or recording.kernel != job.kernel.name or recording.seed != call.options.seed:
+    if recording.card is None or recording.kernel != job.kernel.name or recording.seed != job.seed:
         return False
     if job.collection:
         return recording.collection == job.collection and recording.options == job.options

@@ -149,7 +149,7 @@ def _first_line(error: FasimError) -> str:
 def _measure(device: Device, each: _Waiting, gpu: GpuOptions, record: RecordOptions) -> _Measured:
     """Times first, which leave the arrays alone, then the outputs."""
     job, recording = each.prepare()
-    on_gpu = OnGpu(device, job, seed=recording.seed)
+    on_gpu = OnGpu(device, job)
     packing = on_gpu.packing
     measured = timings(on_gpu, gpu, seconds=_REPETITIONS_SECONDS) if record.time else {}
     # what ncu will run starts from the same contents
@@ -223,11 +223,11 @@ def _variants(chosen: Sequence[Variant], call: Call, record: RecordOptions) -> I
 def _again(path: Path, call: Call) -> tuple[Job, Recording]:
     old = load(path)
     job = job_of(old, call.options, str(path))
-    return job, recording_of(job, old.name, old.seed, old)
+    return job, recording_of(job, old.name, old)
 
 
 def _first(job: Job, name: str, call: Call) -> tuple[Job, Recording]:
-    return job, recording_of(job, name, call.options.seed)
+    return job, recording_of(job, name)
 
 
 def _place(record: RecordOptions, inside: Path, several: bool) -> Path:

@@ -33,7 +33,7 @@ class Job:
 
     references: computes what the outputs should be, after the launch. judged: names of the arrays to report; None means those that change.
     made: how each argument is made again, as recordings have it. collection: name of a kernel of the collection. flops: floating-point
-    operations of the problem, 0 if unknown.
+    operations of the problem, 0 if unknown. seed: of the random inputs.
     """
 
     kernel: Kernel
@@ -52,6 +52,7 @@ class Job:
     made: tuple[str, ...] = ()
     collection: str = ""
     flops: int = 0
+    seed: int = 0
 
 
 def expectations(options: RunOptions, args: list[Value]) -> dict[str, Reference]:

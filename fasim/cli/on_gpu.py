@@ -38,8 +38,8 @@ def jobs_of(call: Call) -> Iterator[tuple[Variant, Job]]:
 class OnGpu:
     """A job packed for a device and its kernel loaded there; the job's arrays change in place when it runs."""
 
-    def __init__(self, device: Device, job: Job, label: str = "", seed: int = 0) -> None:
-        self.device, self.job, self.label, self.seed = device, job, label, seed
+    def __init__(self, device: Device, job: Job, label: str = "") -> None:
+        self.device, self.job, self.label = device, job, label
         self.code: MachineCode = machine_code(job.kernel.module, device.card)
         self.packing = Packing(
             job.kernel,
@@ -80,7 +80,7 @@ class OnGpu:
             source=job.source,
             options=job.options,
             defines=job.defines,
-            seed=self.seed,
+            seed=job.seed,
             arch=self.code.arch,
             made_by=self.code.made_by,
             code_sha256=self.code.sha256,
@@ -100,4 +100,4 @@ def each_variant(call: Call, gpu: GpuOptions) -> Iterator[tuple[Device, Iterator
     """
     with Device(gpu.device) as device:
         chosen = for_device(call, device)
-        yield device, (OnGpu(device, job, variant.label, chosen.options.seed) for variant, job in jobs_of(chosen))
+        yield device, (OnGpu(device, job, variant.label) for variant, job in jobs_of(chosen))

@@ -90,6 +90,7 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
         lambda: expected if options.check else {},
         defines=dict(defines),
         made=tuple(made_again(text) for text in options.args),
+        seed=options.seed,
     )
 
 

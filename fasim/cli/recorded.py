@@ -64,10 +64,11 @@ def job_of(recording: Recording, options: RunOptions, source: str = "") -> Job:
         tuple(argument.made for argument in recording.arguments),
         recording.collection,
         recording.flops,
+        recording.seed,
     )
 
 
-def recording_of(job: Job, name: str, seed: int, old: Recording | None = None) -> Recording:
+def recording_of(job: Job, name: str, old: Recording | None = None) -> Recording:
     """The record of a job before it ran; old: the recording that it was made from, if any."""
     module, program = job.kernel.module, job.kernel.program
     compiled = module.compiled or plain_module(module.ptx, Path(module.path).name, module.arch.name)
@@ -86,7 +87,7 @@ def recording_of(job: Job, name: str, seed: int, old: Recording | None = None) -
         block=triple(job.block, "block"),
         dynamic_smem_bytes=job.dynamic_smem_bytes,
         arguments=tuple(recorded_argument(value, made) for value, made in zip(job.args, job.made, strict=True)),
-        seed=seed,
+        seed=job.seed,
         collection=job.collection,
         options=dict(job.options),
         defines=dict(job.defines),

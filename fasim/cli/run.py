@@ -113,7 +113,7 @@ def _report(
         compiler=compiled.compiler if compiled else "",
         options=job.options,
         defines=job.defines,
-        seed=options.seed,
+        seed=job.seed,
         grid=result.grid,
         block=result.block,
         dynamic_smem_bytes=result.dynamic_smem_bytes,

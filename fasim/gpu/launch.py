@@ -181,15 +181,22 @@ class GpuKernel:
             end = driver.Event()
             self.start(launch, addresses)
             end.record()
-            deadline = time.monotonic() + timeout_seconds
-            while not end.query():
-                if time.monotonic() > deadline:
-                    raise GpuFault(
-                        f"{doing} did not end within {timeout_seconds:g} s. If it only needs longer, --timeout gives it more; "
-                        "`fasim run --max-instructions` says where a kernel hangs."
-                    )
-                time.sleep(_POLL_SECONDS)
-            self.device.synchronise()
+            self.wait(end, doing, timeout_seconds)
+
+    def wait(self, end: Any, doing: str, timeout_seconds: float) -> None:
+        """Wait for an event behind all that was started; doing: the beginning of the message if it does not come.
+
+        Raises: GpuFault.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not end.query():
+            if time.monotonic() > deadline:
+                raise GpuFault(
+                    f"{doing} did not end within {timeout_seconds:g} s. If it only needs longer, --timeout gives it more; "
+                    "`fasim run --max-instructions` says where a kernel hangs."
+                )
+            time.sleep(_POLL_SECONDS)
+        self.device.synchronise()
 
     def read_variables(self, launch: PackedLaunch) -> dict[str, bytes]:
         """The contents of the variables that a kernel may write, by mangled name."""

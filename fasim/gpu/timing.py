@@ -14,6 +14,7 @@ from fasim.gpu.device import Device
 from fasim.gpu.driver import driver_errors
 from fasim.gpu.launch import Buffers, GpuKernel
 from fasim.gpu.packed import PackedLaunch
+from fasim.gpu.printed import captured_stdout
 from fasim.report.measured import Timing
 
 Array = np.ndarray[Any, Any]
@@ -75,9 +76,10 @@ def time_launch(
                 buffers.upload()
             fill = device.driver.mem_alloc(_FILL_BYTES)
             kernel.prepare(launch)
-            kernel.launch_and_wait(launch, sets[0].buffers.addresses, timeout_seconds)
+            with captured_stdout():
+                kernel.launch_and_wait(launch, sets[0].buffers.addresses, timeout_seconds)
             sets[0].restore(device.driver)
-            run = _Run(kernel, launch, sets, int(fill), clock_of(device))
+            run = _Run(kernel, launch, sets, int(fill), clock_of(device), timeout_seconds)
             once_us = float(np.median(run.batch(max(warm_up, 3))[0]))
             wanted = repetitions or int(np.clip(seconds * 1e6 / max(once_us, 1.0), _LEAST, _MOST))
             samples: list[float] = []
@@ -121,8 +123,11 @@ def _sets(device: Device, bytes_each: int) -> int:
 class _Run:
     """Launches in batches, each between two events of its own."""
 
-    def __init__(self, kernel: GpuKernel, launch: PackedLaunch, sets: Sequence[_Set], fill: int, clock: Clock | None) -> None:
+    def __init__(
+        self, kernel: GpuKernel, launch: PackedLaunch, sets: Sequence[_Set], fill: int, clock: Clock | None, timeout_seconds: float
+    ) -> None:
         self.kernel, self.launch, self.sets, self.fill, self.clock, self.turn = kernel, launch, sets, fill, clock, 0
+        self.timeout_seconds = timeout_seconds
 
     def batch(self, count: int) -> tuple[list[float], float]:
         """Times of `count` launches in microseconds, and the SM clock meanwhile in MHz (0 if unknown)."""
@@ -146,5 +151,9 @@ class _Run:
             chosen.restore(driver)
         if self.clock:
             self.clock.read(1)
-        self.kernel.device.synchronise()
+        behind = driver.Event()
+        behind.record()
+        # what printf writes is nobody's output here
+        with captured_stdout():
+            self.kernel.wait(behind, f"{count} launches of {self.launch.title}", self.timeout_seconds * count)
         return [1000.0 * float(end.time_since(begin)) for begin, end in events], self.clock.mhz() if self.clock else 0.0

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fasim.errors import UsageError
+from fasim.report.match import EQUAL, MISMATCH
+from fasim.report.match_totals import EXPLAINED, NOISE
 from fasim.report.side_by_side import ComparedLaunch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: from the palette of Okabe and Ito, from dark to bright; a form each, so that groups differ without colour, too
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h", "*", "p")
+#: what a verdict is called, colours from the palette of Okabe and Ito, and a form each, so that they differ without colour, too
+_CAUSES = {
+    EQUAL: ("equal", "#0072B2", "o"),
+    EXPLAINED: ("ptxas changed accesses", "#009E73", "^"),
+    NOISE: ("arbitration noise", "#E69F00", "D"),
+    MISMATCH: ("MISMATCH", "#D55E00", "X"),
+}
 _GRID, _DIAGONAL = "#D0D0D0", "#808080"
-_INCHES, _DOTS_PER_INCH = (10.0, 7.0), 200
-_LEGEND_COLUMNS, _LEGEND_ROW_INCHES = 5, 0.2
+_INCHES, _DOTS_PER_INCH = (10.0, 7.2), 150
 #: what fills and hollow marks mean
 _SHARING = {False: "at most one CTA an SM", True: "several CTAs an SM"}
 _METRICS = (("wavefronts", "wavefronts_mem_shared_op_"), ("bank conflicts", "bank_conflicts_pipe_lsu_mem_shared_op_"))
@@ -29,9 +34,12 @@ _LINEAR_PERCENT = 0.01
 
 @dataclass(frozen=True)
 class Point:
-    """One launch in one panel: sums of the hardware counters over ld and st, and over both sides of wavefronts to relate them to."""
+    """One launch in one panel: sums of the hardware counters over ld and st, and over both sides of wavefronts to relate them to.
 
-    group: str
+    cause: the verdict on them, the worst of their counters' verdicts.
+    """
+
+    cause: str
     simulated: int
     measured: int
     wavefronts: int
@@ -51,8 +59,13 @@ def points(launches: Iterable[ComparedLaunch]) -> dict[str, list[Point]]:
         for name, part in _METRICS:
             sums = _sum(launch, part)
             if sums is not None and wavefronts is not None:
-                found[name].append(Point(launch.kernel, *sums, wavefronts[1], launch.ctas_share_sm))
+                found[name].append(Point(_cause(launch, part), *sums, wavefronts[1], launch.ctas_share_sm))
     return found
+
+
+def _cause(launch: ComparedLaunch, part: str) -> str:
+    met = {total.verdict for total in launch.totals if part + "ld" in total.name or part + "st" in total.name}
+    return next(cause for cause in reversed(list(_CAUSES)) if cause in met)
 
 
 def _sum(launch: ComparedLaunch, part: str) -> tuple[int, int] | None:
@@ -71,14 +84,12 @@ def save_comparison(path: Path, launches: Sequence[ComparedLaunch]) -> None:
     found = points(launches)
     if not any(found.values()):
         raise UsageError(f"--out {path}: none of these launches has counters of a GPU to draw")
-    groups = sorted({point.group for each in found.values() for point in each})
-    width, height = _INCHES
-    figure = Figure(figsize=(width, height + _LEGEND_ROW_INCHES * -(-(len(groups) + 2) // _LEGEND_COLUMNS)), layout="constrained")
+    figure = Figure(figsize=_INCHES, layout="constrained")
     axes = figure.subplots(2, len(_METRICS), height_ratios=(3, 1.3), squeeze=False)
     for column, (name, _) in enumerate(_METRICS):
-        _draw_against(axes[0, column], found[name], groups, name)
-        _draw_difference(axes[1, column], found[name], groups, name)
-    _add_legend(figure, groups)
+        _draw_against(axes[0, column], found[name], name)
+        _draw_difference(axes[1, column], found[name], name)
+    _add_legend(figure, {point.cause for each in found.values() for point in each})
     metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
     # text stays text, and the file is the same every time
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fasim"}):
@@ -88,12 +99,11 @@ def save_comparison(path: Path, launches: Sequence[ComparedLaunch]) -> None:
             raise UsageError(f"--out {path}: {error.strerror}") from error
 
 
-def _scatter(ax: Axes, found: Sequence[Point], groups: Sequence[str], heights: Sequence[float]) -> None:
-    """A series for each group; filled where at most one CTA is on an SM, hollow where several share one."""
-    for number, group in enumerate(groups):
-        color, marker = _style(number)
+def _scatter(ax: Axes, found: Sequence[Point], heights: Sequence[float]) -> None:
+    """A series for each cause; filled where at most one CTA is on an SM, hollow where several share one."""
+    for cause, (_, color, marker) in _CAUSES.items():
         for share in (False, True):
-            chosen = [i for i, point in enumerate(found) if point.group == group and point.ctas_share_sm == share]
+            chosen = [i for i, point in enumerate(found) if point.cause == cause and point.ctas_share_sm == share]
             if not chosen:
                 continue
             ax.scatter(
@@ -109,21 +119,16 @@ def _scatter(ax: Axes, found: Sequence[Point], groups: Sequence[str], heights: S
             )
 
 
-def _style(number: int) -> tuple[str, str]:
-    """Colour and form of a group; no two of the first 84 are the same."""
-    return _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
-
-
-def _add_legend(figure: Figure, groups: Sequence[str]) -> None:
+def _add_legend(figure: Figure, met: Collection[str]) -> None:
     from matplotlib.lines import Line2D
 
     def entry(label: str, color: str, marker: str, *, hollow: bool = False) -> Line2D:
         fill = "none" if hollow else color
         return Line2D([], [], linestyle="none", marker=marker, markeredgecolor=color, markerfacecolor=fill, label=label)
 
-    handles = [entry(group, *_style(number)) for number, group in enumerate(groups)]
+    handles = [entry(*style) for cause, style in _CAUSES.items() if cause in met]
     handles += [entry(label, _DIAGONAL, "o", hollow=hollow) for hollow, label in _SHARING.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), _LEGEND_COLUMNS), fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
 
 
 def _scale(ax: Axes, found: Sequence[Point]) -> float:
@@ -138,26 +143,26 @@ def _scale(ax: Axes, found: Sequence[Point]) -> float:
     return end
 
 
-def _draw_against(ax: Axes, found: Sequence[Point], groups: Sequence[str], name: str) -> None:
+def _draw_against(ax: Axes, found: Sequence[Point], name: str) -> None:
     end = _scale(ax, found)
     ax.set_yscale("symlog", linthresh=1)
     ax.set_ylim(-0.3, end)
     ax.plot([0, end], [0, end], color=_DIAGONAL, linewidth=1, zorder=1)
-    _scatter(ax, found, groups, [point.measured for point in found])
+    _scatter(ax, found, [point.measured for point in found])
     exact = sum(point.simulated == point.measured for point in found)
-    ax.set_title(f"{name} of shared loads and stores: {exact} of {len(found)} equal", fontsize=10, loc="left")
+    ax.set_title(f"{name} of shared ld and st: {exact} of {len(found)} equal", fontsize=9, loc="left")
     ax.set_ylabel("measured on the GPU", fontsize=9)
     ax.tick_params(labelsize=8)
 
 
-def _draw_difference(ax: Axes, found: Sequence[Point], groups: Sequence[str], name: str) -> None:
+def _draw_difference(ax: Axes, found: Sequence[Point], name: str) -> None:
     _scale(ax, found)
     heights = [point.percent for point in found]
     ax.axhline(0, color=_DIAGONAL, linewidth=1, zorder=1)
     ax.set_yscale("symlog", linthresh=_LINEAR_PERCENT)
     bound = max((abs(height) for height in heights), default=0) * 2 or 2 * _LINEAR_PERCENT
     ax.set_ylim(-max(bound, 2 * _LINEAR_PERCENT), max(bound, 2 * _LINEAR_PERCENT))
-    _scatter(ax, found, groups, heights)
+    _scatter(ax, found, heights)
     ax.set_xlabel(f"simulated {name}", fontsize=9)
     ax.set_ylabel("measured - simulated,\n% of wavefronts", fontsize=9)
     ax.tick_params(labelsize=8)

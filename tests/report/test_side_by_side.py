@@ -307,13 +307,16 @@ def test_figure_is_the_same_every_time(straight, tmp_path, suffix):
     assert first.read_bytes() == second.read_bytes() and len(first.read_bytes()) > 1000
     if suffix == "svg":
         text = first.read_text()
-        assert "wavefronts of shared loads and stores: 1 of 2 equal" in text and "several CTAs an SM" in text and "dc:date" not in text
+        assert "wavefronts of shared ld and st: 1 of 2 equal" in text and "several CTAs an SM" in text and "dc:date" not in text
 
 
 def test_points_of_the_figure(straight, tmp_path):
     equal, noisy = _several(straight)[2:]
     found = points([equal, noisy])["wavefronts"]
-    assert [(point.group, point.ctas_share_sm, point.measured - point.simulated) for point in found] == [("k", False, 0), ("k", True, 1)]
+    assert [(point.cause, point.ctas_share_sm, point.measured - point.simulated) for point in found] == [
+        (EQUAL, False, 0),
+        (NOISE, True, 1),
+    ]
     assert found[1].percent == 100 / found[1].measured and found[0].percent == 0
     with pytest.raises(UsageError, match="counters"):
         save_comparison(tmp_path / "a.svg", [replace(equal, totals=())])
