@@ -7,10 +7,10 @@ result = module.kernel("name").launch(grid=8, block=128, args=[a, b, np.int32(n)
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device_array", "empty", "errors"]
+__all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device_array", "empty", "errors", "gpu"]
 
 if TYPE_CHECKING:
-    from fasim import errors
+    from fasim import errors, gpu
     from fasim.sm.arguments import DeviceArray, device_array
     from fasim.sm.fresh import empty
     from fasim.sm.module import Kernel, Module, compile
@@ -21,8 +21,8 @@ def __getattr__(name: str) -> Any:
     # the machine takes a third of a second to import: only who uses it pays
     import importlib
 
-    if name == "errors":
-        return importlib.import_module("fasim.errors")
+    if name in ("errors", "gpu"):
+        return importlib.import_module(f"fasim.{name}")
     for module in ("fasim.sm.module", "fasim.sm.arguments", "fasim.sm.fresh"):
         if name in __all__:
             loaded = importlib.import_module(module)

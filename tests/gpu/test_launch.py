@@ -7,7 +7,7 @@ import pytest
 
 import fasim
 from fasim import device_array
-from fasim.errors import GpuError, GpuFault, UsageError
+from fasim.errors import GpuError, GpuFault, LaunchError, UsageError
 from fasim.gpu.device import Device
 from fasim.gpu.launch import Buffers, GpuModule
 from fasim.gpu.packed import Packing
@@ -217,3 +217,14 @@ def test_ptx_is_assembled_by_the_driver(device, gpu):
     assert gpu.loaded == [PTX.format("9.0").encode() + b"\0"]
     with pytest.raises(GpuError, match=r"cannot load the PTX: .*unsupported toolchain.*version 9.5; current version is '9.0'. .*let ptxas"):
         GpuModule(device, PTX.format("9.5"))
+
+
+def test_the_short_way(gpu, capfd):
+    kernel = fasim.compile(
+        'extern "C" __global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2.0f * x[threadIdx.x]; }\n'
+    ).kernel()
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    assert fasim.gpu.run(kernel, 1, 32, [x, y]) == ""
+    assert y.tolist() == (2 * x).tolist()
+    with pytest.raises(LaunchError, match="4096 threads"):
+        fasim.gpu.run(kernel, 1, 4096, [x, y])
