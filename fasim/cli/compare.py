@@ -21,6 +21,7 @@ from fasim.cli.recorded import job_of
 from fasim.cli.run import launch
 from fasim.cli.target import variants
 from fasim.errors import FasimError, ToolMissing, UsageError
+from fasim.gpu.driver import pycuda_driver
 from fasim.gpu.recording import Recording, recorded_output, variable_name
 from fasim.gpu.recording_file import find_recordings, load
 from fasim.report.bits import BitsComparison, compare_output
@@ -129,7 +130,8 @@ def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:
             before[name] = recorded_output(name, "u8", old)
     for output in recording.outputs:
         yield compare_output(*found[output.name], output)
-    for name in before.keys() - {output.name for output in recording.outputs}:
+    changed = {output.name for output in recording.outputs}
+    for name in (name for name in before if name not in changed):
         compared = compare_output(*found[name], before[name])
         if not compared.equal:
             yield compared
@@ -148,7 +150,7 @@ def _printed(recording: Recording, text: str) -> list[BitsComparison]:
 def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) -> list[Path]:
     """The recordings to compare with: those named, else made on the GPU, else those in the repository of the same launch.
 
-    Raises: ToolMissing without a GPU and without a recording.
+    Raises: ToolMissing without a GPU and without a recording, or with a GPU but without ncu.
     """
     words = [Path(word) for word in call.words]
     if not words and _has_recordings():
@@ -158,9 +160,15 @@ def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) ->
     from fasim.cli.gpu_record import RecordOptions, write_recordings
 
     try:
-        report = write_recordings(call, gpu, RecordOptions(folder, profile=chosen.counters, time=False))
+        pycuda_driver()
     except ToolMissing as missing:
         return _same_launches(call, missing)
+    try:
+        report = write_recordings(call, gpu, RecordOptions(folder, profile=chosen.counters, time=False))
+    except ToolMissing as missing:
+        # there is a GPU: recordings of another one are not what was asked for
+        advice = ". --no-counters compares the output bits alone" if chosen.counters else ""
+        raise ToolMissing(f"{missing}{advice}") from missing
     if problems := [each.problem for each in report.recordings if each.problem]:
         raise UsageError(problems[0])
     return [Path(each.path) for each in report.recordings if each.path]

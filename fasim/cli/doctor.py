@@ -187,8 +187,8 @@ CHECKS: tuple[tuple[str, bool, str, Callable[[], str]], ...] = (
     ("ptxas", False, f"{_PIP} nvidia-cuda-nvcc", _tool("ptxas", "a .ptx file that is to run on a GPU")),
     ("cache", False, "export FASIM_CACHE_DIR=DIRECTORY (one that you may write to)", _cache),
     ("GPU", False, "needs an NVIDIA GPU and its driver: https://www.nvidia.com/drivers", _gpu),
-    ("pycuda", False, f"{_PIP} 'fasim[gpu]' (needs nvcc)", _optional("pycuda", "pycuda", "a run on a GPU")),
+    ("pycuda", False, f"{_PIP} pycuda ncu-report (pycuda is built with the CUDA toolkit)", _optional("pycuda", "pycuda", "a run on a GPU")),
     ("nvcc", False, _TOOLKIT, _tool("nvcc", "building pycuda")),
-    ("ncu", False, _NSIGHT, _tool("ncu", "`fasim gpu profile`")),
+    ("ncu", False, _NSIGHT, _tool("ncu", "counting on a GPU (fasim gpu profile, record, compare)")),
     ("ncu-report", False, f"{_PIP} ncu-report", _optional("ncu_report", "ncu-report", "reading what ncu measured")),
 )

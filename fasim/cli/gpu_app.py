@@ -11,8 +11,8 @@ from fasim.cli import options as o
 from fasim.cli.launching import Call, launch_command
 
 EPILOG = (
-    "Needs an NVIDIA GPU, its driver and pycuda: pip install 'fasim\\[gpu]'. Exit code 4 if one of them is missing, with what to do about "
-    "it. Without a GPU: fasim compare."
+    "Needs an NVIDIA GPU, its driver and pycuda: pip install pycuda ncu-report. Exit code 4 if one of them is missing, with what to do "
+    "about it. Without a GPU: fasim compare."
 )
 app = typer.Typer(no_args_is_help=True, epilog=EPILOG, help="The identical kernel on a real GPU: run, time, profile, record.")
 

@@ -24,8 +24,9 @@ from fasim.gpu.code import MachineCode
 from fasim.gpu.device import Device
 from fasim.gpu.packed import PackedLaunch
 from fasim.gpu.profiling import profile_launches
-from fasim.gpu.recording import Recording, digest, recorded_output, variable_name
+from fasim.gpu.recording import Recording, recorded_output, variable_name
 from fasim.gpu.recording_file import find_recordings, load, save
+from fasim.report.bits import sha256_of
 from fasim.report.gpu_reports import GpuRecorded, GpuRecordReport
 from fasim.report.records import to_json
 from fasim.sm.values import Value
@@ -94,7 +95,8 @@ def write_recordings(call: Call, gpu: GpuOptions, record: RecordOptions) -> GpuR
     """
     if record.profile:
         find_tool("ncu")
-    done: dict[str, GpuRecorded] = {}
+    # by place: recordings in different folders may have one name
+    done: dict[Path, GpuRecorded] = {}
     with Device(gpu.device) as device:
         total, waiting = _waiting(for_device(call, device).with_options(portable=True), record)
         to_profile: list[_Measured] = []
@@ -104,15 +106,15 @@ def write_recordings(call: Call, gpu: GpuOptions, record: RecordOptions) -> GpuR
                 if total > 1 or not record.profile:
                     # one alone is written when it has its counters, or not at all
                     save(measured.place, measured.recording, share_cubin=record.share_cubins)
-                done[each.name] = GpuRecorded(each.name, str(each.place))
+                done[each.place] = GpuRecorded(each.name, str(each.place))
                 to_profile.append(measured)
             except FasimError as error:
                 if total == 1 or device.broken:
                     raise
-                done[each.name] = GpuRecorded(each.name, None, _first_line(error))
+                done[each.place] = GpuRecorded(each.name, None, _first_line(error))
             _progress(number, total, each.name)
             if record.profile and to_profile and (number == total or _is_enough(to_profile)):
-                done |= {item.name: item for item in _profile(to_profile, gpu, record, alone=total == 1)}
+                done |= _profile(to_profile, gpu, record, alone=total == 1)
                 to_profile = []
     results = list(done.values())
     return GpuRecordReport(device.card, results, int(any(each.problem for each in results)), fasim.__version__)
@@ -123,8 +125,8 @@ def _is_enough(launches: Sequence[_Measured]) -> bool:
     return len(launches) >= _SESSION or sum(b.nbytes for each in launches for b in each.launch.buffers) >= _SESSION_BYTES
 
 
-def _profile(launches: Sequence[_Measured], gpu: GpuOptions, record: RecordOptions, *, alone: bool) -> Iterator[GpuRecorded]:
-    """Add ncu's counters to recordings; what fails says so and leaves the recording without."""
+def _profile(launches: Sequence[_Measured], gpu: GpuOptions, record: RecordOptions, *, alone: bool) -> dict[Path, GpuRecorded]:
+    """Add ncu's counters to recordings; what fails leaves the recording without, and is returned with the reason."""
     try:
         profiles = profile_launches([(each.code, each.launch) for each in launches], gpu.device)
     except FasimError as error:
@@ -132,14 +134,13 @@ def _profile(launches: Sequence[_Measured], gpu: GpuOptions, record: RecordOptio
             raise
         if len(launches) > 1:
             # which one is it?
-            for each in launches:
-                yield from _profile([each], gpu, record, alone=False)
-            return
-        yield GpuRecorded(launches[0].recording.name, str(launches[0].place), f"without counters: {_first_line(error)}")
-        return
+            return {place: each for launch in launches for place, each in _profile([launch], gpu, record, alone=False).items()}
+        place = launches[0].place
+        return {place: GpuRecorded(launches[0].recording.name, str(place), f"without counters: {_first_line(error)}")}
     for each, profile in zip(launches, profiles):
         recording = replace(each.recording, profile=profile, tools={**each.recording.tools, "ncu": profile.tool})
         save(each.place, recording, share_cubin=record.share_cubins)
+    return {}
 
 
 def _first_line(error: FasimError) -> str:
@@ -178,7 +179,7 @@ def _measure(device: Device, each: _Waiting, gpu: GpuOptions, record: RecordOpti
 def _is_output(value: Value, job: Job, recording: Recording) -> bool:
     """Whether the kernel changed an array, or was to."""
     before = {argument.name: argument.sha256 for argument in recording.arguments}
-    return value.name in (job.judged or ()) or digest(value.value) != before[value.name]
+    return value.name in (job.judged or ()) or sha256_of(value.value) != before[value.name]
 
 
 def _tools(code: MachineCode) -> dict[str, str]:

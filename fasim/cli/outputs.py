@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 
 from fasim.cli.job import Job, Reference
+from fasim.report.bits import sha256_of
 from fasim.report.compare import compare, statistics
 from fasim.report.records import OutputReport
 from fasim.sm.values import Value
@@ -16,16 +13,11 @@ from fasim.sm.values import Value
 
 def digests(job: Job) -> dict[str, str]:
     """SHA-256 of the arrays that are to be looked at, before the launch."""
-    return {value.name: digest(value.value) for value in _arrays(job)}
+    return {value.name: sha256_of(value.value) for value in _arrays(job)}
 
 
 def _arrays(job: Job) -> list[Value]:
     return [value for value in job.args if value.is_array and (job.judged is None or value.name in job.judged)]
-
-
-def digest(array: np.ndarray[Any, Any]) -> str:
-    """SHA-256 of an array's bytes in C order."""
-    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def output_reports(job: Job, references: Mapping[str, Reference], before: Mapping[str, str]) -> list[OutputReport]:
@@ -37,7 +29,7 @@ def output_reports(job: Job, references: Mapping[str, Reference], before: Mappin
     for value in job.args:
         if not value.is_array or (value.name not in before and value.name not in references):
             continue
-        now = digest(value.value)
+        now = sha256_of(value.value)
         changed = now != before.get(value.name, now)
         reference = references.get(value.name)
         if reference is None and not changed and job.judged is None:

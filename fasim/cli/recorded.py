@@ -105,10 +105,11 @@ def recompiled(recording: Recording, arch: str) -> Kernel:
     if not module.source_text:
         if arch_number(arch) < arch_number(module.arch):
             raise UsageError(f"recording {recording.name} holds PTX for {module.arch} and no source: it cannot run on {arch}")
-        return fasim.compile(module.ptx, arch=arch).kernel(recording.entry)
-    entry = recording.kernel if "<" in recording.kernel else None
-    name = module.source_path if module.source_path.startswith("/") else None
-    compiled = fasim.compile(module.source_text, arch=arch, defines=recording.defines, entry=entry, name=name)
+        entry, compiled = None, fasim.compile(module.ptx, arch=arch)
+    else:
+        entry = recording.kernel if "<" in recording.kernel else None
+        name = module.source_path if module.source_path.startswith("/") else None
+        compiled = fasim.compile(module.source_text, arch=arch, defines=recording.defines, entry=entry, name=name)
     kernel = compiled.kernel(entry or recording.entry)
     for variable in kernel.program.variables:
         if variable.name in recording.variables:

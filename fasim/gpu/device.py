@@ -8,7 +8,7 @@ from typing import Any
 
 from fasim.arch import Architecture
 from fasim.arch.table import ARCHITECTURES
-from fasim.errors import GpuFault, UsageError
+from fasim.errors import GpuError, GpuFault, UsageError
 from fasim.gpu.driver import driver_errors, pycuda_driver
 from fasim.report.measured import Card
 
@@ -42,7 +42,11 @@ class Device:
     def __enter__(self) -> Device:
         with driver_errors(f"cannot use {self.card.name}"):
             self._context = self._device.make_context()
-            self._context.set_limit(self.driver.limit.PRINTF_FIFO_SIZE, PRINTF_BYTES)
+            try:
+                self._context.set_limit(self.driver.limit.PRINTF_FIFO_SIZE, PRINTF_BYTES)
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -57,6 +61,8 @@ class Device:
             context.detach()
 
     def _attribute(self, name: str) -> int:
+        if name not in self._attributes:
+            raise GpuError(f"GPU {self.index}: the driver or pycuda does not know {name}: update them (CUDA 11.1 or later)")
         return int(self._attributes[name])
 
     def _card(self) -> Card:

@@ -11,16 +11,17 @@ from typing import Any
 from fasim.errors import FasimError, GpuError, GpuFault, ToolMissing
 
 WITHOUT = "Without a GPU, `fasim compare` shows the recordings of one"
+#: what the import of pycuda speaks of where there is no driver; Windows does not say which DLL it misses
+_DRIVER_LIBRARIES = ("libcuda.so", "DLL load failed")
 _SIMULATE = "`fasim run` with the same arguments says which line and lanes did it; `fasim check` looks for hazards"
 
 #: a part of the driver's message, whether the kernel is at fault, and what to do
 _ADVICE = (
     ("an illegal memory access", True, _SIMULATE),
     ("misaligned address", True, _SIMULATE),
-    ("illegal instruction", True, _SIMULATE),
+    ("an illegal instruction", True, _SIMULATE),
     ("unspecified launch failure", True, _SIMULATE),
     ("device-side assert", True, _SIMULATE),
-    ("an illegal instruction", True, _SIMULATE),
     ("operation not supported on global/shared address space", True, _SIMULATE),
     ("invalid program counter", True, _SIMULATE),
     ("hardware stack error", True, "Deep recursion needs more stack than the driver gives"),
@@ -42,10 +43,14 @@ def pycuda_driver() -> Any:
     Raises: ToolMissing if there is no pycuda, no driver or no GPU.
     """
     if importlib.util.find_spec("pycuda") is None:
-        raise ToolMissing(f"pycuda is not installed: pip install 'fasim[gpu]' (it is built with the CUDA toolkit's headers). {WITHOUT}")
+        raise ToolMissing(
+            f"pycuda is not installed: pip install pycuda ncu-report (pycuda is built with the CUDA toolkit's headers). {WITHOUT}"
+        )
     try:
         import pycuda.driver as driver
     except ImportError as error:
+        if not any(library in str(error) for library in _DRIVER_LIBRARIES):
+            raise ToolMissing(f"pycuda cannot be imported ({error}): pip install --force-reinstall pycuda. {WITHOUT}") from error
         raise ToolMissing(
             f"pycuda finds no CUDA driver ({error}): install the driver, https://www.nvidia.com/drivers. {WITHOUT}"
         ) from error

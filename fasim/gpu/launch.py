@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from fasim.errors import GpuFault, UsageError
 from fasim.gpu.device import Device
 from fasim.gpu.driver import driver_errors
-from fasim.gpu.packed import PackedLaunch
+from fasim.gpu.packed import PackedLaunch, Variable
 from fasim.gpu.printed import captured_stdout
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +65,9 @@ class Buffers:
             _LOST.extend(memory)
             return
         for each in memory:
-            each.free()
+            # if this fails, something else did before, which is what should be told
+            with contextlib.suppress(self.device.driver.Error):
+                each.free()
 
 
 #: memory and modules of devices after a fault: taking them apart would only bring further errors
@@ -82,6 +85,7 @@ class GpuModule:
         what = "PTX" if isinstance(code, str) else "machine code"
         with driver_errors(f"{device.card.name} ({device.card.arch}) cannot load the {what}{f' for {arch}' if arch else ''}"):
             self.module = device.driver.module_from_buffer(code.encode() + b"\0" if isinstance(code, str) else code)
+        self._initial: dict[str, bytes] = {}
 
     def kernel(self, entry: str) -> GpuKernel:
         """A kernel by its mangled name.
@@ -115,6 +119,15 @@ class GpuModule:
         with driver_errors(f"cannot set {name}"):
             self.device.driver.memcpy_htod(address, np.frombuffer(content, np.uint8))
 
+    def reset(self, variables: Iterable[Variable]) -> None:
+        """Make variables hold what a launch starts with, its own contents or the machine code's, whatever earlier launches left there."""
+        given = {variable.name: variable.content for variable in variables}
+        for name in given.keys() - self._initial.keys():
+            self._initial[name] = self.read(name)
+        for name, initial in self._initial.items():
+            content = given.get(name)
+            self.write(name, initial if content is None else content)
+
 
 class GpuKernel:
     """A kernel of a loaded module."""
@@ -135,14 +148,12 @@ class GpuKernel:
         return int(self.function.shared_size_bytes)
 
     def prepare(self, launch: PackedLaunch) -> None:
-        """What precedes the first launch: more than 48 KB of shared memory are opted in, variables set."""
+        """What precedes a launch: shared memory above the default limit is opted in, variables set."""
         driver = self.device.driver
-        if launch.dynamic_smem_bytes + self.static_smem_bytes > 48 * 1024:
+        if launch.dynamic_smem_bytes + self.static_smem_bytes > self.device.architecture.smem_default_bytes:
             with driver_errors(f"{launch.dynamic_smem_bytes:,} bytes of dynamic shared memory are too many for {self.device.card.name}"):
                 self.function.set_attribute(driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.dynamic_smem_bytes)
-        for variable in launch.variables:
-            if variable.content is not None:
-                self.module.write(variable.name, variable.content)
+        self.module.reset(launch.variables)
 
     def start(self, launch: PackedLaunch, addresses: Sequence[int]) -> None:
         """Launch without waiting."""
@@ -163,9 +174,9 @@ class GpuKernel:
                 self.launch_and_wait(launch, buffers.addresses, timeout_seconds)
             buffers.download()
             return GpuRun(printed.text, self.read_variables(launch))
-        except GpuFault:
-            self.device.broken = True
-            _LOST.append(self.module)
+        except BaseException:
+            if self.device.broken:
+                _LOST.append(self.module)
             raise
         finally:
             buffers.free()
@@ -186,17 +197,22 @@ class GpuKernel:
     def wait(self, end: Any, doing: str, timeout_seconds: float) -> None:
         """Wait for an event behind all that was started; doing: the beginning of the message if it does not come.
 
-        Raises: GpuFault.
+        Raises: GpuFault, or the driver's own error. The device is broken after either, and after an interrupt.
         """
         deadline = time.monotonic() + timeout_seconds
-        while not end.query():
-            if time.monotonic() > deadline:
-                raise GpuFault(
-                    f"{doing} did not end within {timeout_seconds:g} s. If it only needs longer, --timeout gives it more; "
-                    "`fasim run --max-instructions` says where a kernel hangs."
-                )
-            time.sleep(_POLL_SECONDS)
-        self.device.synchronise()
+        try:
+            while not end.query():
+                if time.monotonic() > deadline:
+                    raise GpuFault(
+                        f"{doing} did not end within {timeout_seconds:g} s. If it only needs longer, --timeout gives it more; "
+                        "`fasim run --max-instructions` says where a kernel hangs."
+                    )
+                time.sleep(_POLL_SECONDS)
+            self.device.synchronise()
+        except BaseException:
+            # the kernel has failed or still runs: whoever gives memory back would meet its error, or wait for it
+            self.device.broken = True
+            raise
 
     def read_variables(self, launch: PackedLaunch) -> dict[str, bytes]:
         """The contents of the variables that a kernel may write, by mangled name."""

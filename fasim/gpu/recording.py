@@ -17,6 +17,7 @@ import numpy as np
 
 from fasim.arch import architecture
 from fasim.errors import UsageError
+from fasim.report.bits import sha256_of
 from fasim.report.measured import Card, Output, Profile, Timing
 from fasim.sm.module import Kernel, Module
 from fasim.sm.values import Value, by_value, parse_argument
@@ -121,18 +122,13 @@ class Recording:
                 )
             else:
                 value = replace(parse_argument(f"{argument.name}={argument.made}", position, self.seed), name=argument.name)
-            if argument.sha256 and digest(value.value) != argument.sha256:
+            if argument.sha256 and sha256_of(value.value) != argument.sha256:
                 raise UsageError(
                     f"recording {self.name}: argument {argument.name} ({argument.made}, seed {self.seed}) has other bytes today than when "
                     f"it was recorded with numpy {self.tools.get('numpy', '?')}; this is numpy {np.__version__}"
                 )
             values.append(by_value(value, parameter.type_, parameter.size_bytes))
         return values
-
-
-def digest(array: Array) -> str:
-    """SHA-256 of an array's bytes in C order."""
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 def recorded_argument(value: Value, made: str) -> RecordedArgument:
@@ -143,13 +139,13 @@ def recorded_argument(value: Value, made: str) -> RecordedArgument:
         # the launch changes the array
         kept = value.value if array is None else array.copy()
     shape = None if array is None else tuple(array.shape)
-    return RecordedArgument(value.name, made, value.dtype, shape, "" if array is None else digest(array), kept)
+    return RecordedArgument(value.name, made, value.dtype, shape, "" if array is None else sha256_of(array), kept)
 
 
 def recorded_output(name: str, dtype: str, array: Array, kept_bytes: int = KEPT_BYTES) -> Output:
     """The record of an array after the launch."""
     values = np.ascontiguousarray(array).copy() if array.nbytes <= kept_bytes else None
-    return Output(name, dtype, tuple(array.shape), digest(array), values)
+    return Output(name, dtype, tuple(array.shape), sha256_of(array), values)
 
 
 def plain_module(ptx: str, path: str, arch: str, *, cubin: bytes = b"", compiler: str = "") -> CompiledModule:

@@ -34,20 +34,13 @@ def replay(path: Path, device: Device) -> None:
 
     All code stays loaded, the same code once: ncu finds instructions by their addresses, also long after they ran.
     """
-    loaded: dict[bytes | str, tuple[GpuModule, dict[str, bytes]]] = {}
+    loaded: dict[bytes | str, GpuModule] = {}
     with path.open("rb") as file:
         while file.peek(1):
             code, launch = pickle.load(file)
             if code not in loaded:
-                loaded[code] = GpuModule(device, code), {}
-            module, initial = loaded[code]
-            for name, content in initial.items():
-                # not what earlier launches left there
-                module.write(name, content)
-            for variable in launch.variables:
-                if variable.name not in initial:
-                    initial[variable.name] = module.read(variable.name)
-            kernel = module.kernel(launch.entry)
+                loaded[code] = GpuModule(device, code)
+            kernel = loaded[code].kernel(launch.entry)
             buffers = Buffers(device, launch.buffers, launch.names)
             buffers.upload()
             kernel.prepare(launch)

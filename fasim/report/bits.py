@@ -65,7 +65,7 @@ class BitsComparison:
 
 def sha256_of(values: Array) -> str:
     """SHA-256 of an array's bytes, in C order, little-endian."""
-    return hashlib.sha256(_little_endian(values).tobytes()).hexdigest()
+    return hashlib.sha256(_little_endian(values).reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def compare_output(values: Array, dtype: str, measured: Output) -> BitsComparison:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fasim.report.gpu_reports import GpuLaunchFacts, GpuProfiled, GpuProfileReport, GpuRunReport, GpuTimed, GpuTimeReport
 from fasim.report.measured import Card, MachineInstruction, Profile
@@ -76,13 +76,21 @@ def time_table(report: GpuTimeReport) -> str:
     )
     for label, each in zip(labels, report.variants):
         lines += [_time_line(label if kind == "cold" else "", width, kind, each, has_flops) for kind in ("cold", "warm")]
-    sets = report.variants[0].cold
+    colds = [each.cold for each in report.variants]
+    launches = _range([timing.repetitions for each in report.variants for timing in (each.cold, each.warm)])
     lines += [
         "",
-        f"Events around each launch, {sets.repetitions} launches after {sets.warm_up}. cold: {sets.input_sets} copies of the buffers in",
-        "turn, more than the L2 cache holds; warm: the same buffers each time. SM clock: cycles by nanoseconds on the SMs meanwhile.",
+        f"Events around each launch, {launches} launches after {_range([cold.warm_up for cold in colds])}. cold: "
+        f"{_range([cold.input_sets for cold in colds])} copies of the buffers in turn, and where",
+        "the L2 cache holds all of them, it is overwritten before each launch; warm: the same buffers each time. SM clock: cycles by",
+        "nanoseconds on the SMs meanwhile.",
     ]
     return "\n".join(lines)
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _time_line(label: str, width: int, kind: str, each: GpuTimed, has_flops: bool) -> str:

@@ -58,6 +58,12 @@ _OTHERS = [
 #: shared accesses first; a generic access is looked up there if it meets shared memory
 CLASSES = tuple(_SHARED + _OTHERS)
 BY_NAME = {each.name: each for each in CLASSES}
+#: without effects and faults: ptxas may work them out where PTX does not, or once for several times
+PURE = frozenset({"vote", "match", "redux", "ex2", "lg2", "rcp", "rsqrt", "sin", "cos", "tanh"})
+#: executed less often than in PTX where ptxas keeps what was loaded, or leaves out what is overwritten
+REUSED = PURE | {f"{space} {what}" for space in ("shared", "global", "local") for what in ("load", "store")} | {"ldmatrix"}
+#: one PTX instruction can be several machine instructions of the same operation
+MULTIPLE = (PURE - {"vote"}) | {"mma", "wgmma", "global atomic"}
 #: SharedAccess.kind to the class
 SHARED_KINDS = {
     **{"ld": "shared load", "st": "shared store", "atom": "shared atomic", "red": "shared atomic"},

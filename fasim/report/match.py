@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fasim.report.machine_classes import BY_NAME
+from fasim.report.machine_classes import BY_NAME, MULTIPLE, PURE, REUSED
 
 Place = tuple[tuple[str, int], ...]
 
@@ -35,7 +35,8 @@ class Item:
     moves in one execution, 1 where only executions are compared. place: from the line in the kernel inwards. wavefronts, ideal: of the
     source page. guarded: it has a predicate.
     Of the simulation: hardware, wavefronts and conflicts of the hardware counters. Of machine code: offset; all_lanes, whether 32 threads
-    took part in every execution; origin, the mnemonic on its PTX line; branched_around, no warp executed that, though it is of this class.
+    took part in every execution, one_lane, whether no more than one did; origin, the mnemonic on its PTX line; branched_around, no warp
+    executed that, though it is of this class.
     counted_in: the part of the hardware counters' names (ld, st, atom), empty if none counts it.
     Of copies: as_copies and as_fills as in SharedAccess; taken_for, whether ncu takes all lanes for "copies" or "fills".
     """
@@ -53,6 +54,7 @@ class Item:
     hardware: tuple[int, int] = (0, 0)
     offset: int = -1
     all_lanes: bool = True
+    one_lane: bool = False
     origin: str = ""
     branched_around: bool = False
     counted_in: str = ""
@@ -243,9 +245,7 @@ def decide(ours: Items, theirs: Items) -> str:
             return EQUAL if _by_key(ours) == _by_key(theirs) else MOVED
         if _taken_for_others(ours, theirs):
             return FILLS
-        # of atomics alone ptxas lets one lane work for the others
-        aggregated = _is_atomic(ours) and any(x.guarded for x in theirs) and not any(x.guarded for x in ours)
-        return MERGED if aggregated else MISMATCH
+        return MERGED if _aggregated(ours, theirs) else MISMATCH
     if not after:
         return REMOVED
     if not before:
@@ -255,6 +255,13 @@ def decide(ours: Items, theirs: Items) -> str:
     if _is_atomic(ours) and before.total() == after.total():
         return EQUAL if _costs(ours) == _costs(theirs) else CHANGED
     return _other_operations(ours, theirs)
+
+
+def _aggregated(ours: Items, theirs: Items) -> bool:
+    """Whether one lane works for the others, which ptxas does of atomics alone."""
+    if not _is_atomic(ours) or any(x.guarded for x in ours):
+        return False
+    return any(x.guarded and x.one_lane for x in theirs) and _costs(theirs)[0] < _costs(ours)[0]
 
 
 def _taken_for_others(ours: Items, theirs: Items) -> bool:
@@ -278,15 +285,30 @@ def _is_atomic(items: Items) -> bool:
 
 
 def _same_operations(ours: Items, theirs: Items) -> str:
-    before, after = operations(ours).total(), operations(theirs).total()
-    if after > before:
-        if any(item.guarded for item in theirs):
-            (cost, ideal), (cost_now, ideal_now) = _costs(ours), _costs(theirs)
-            # the ideal tells how often lanes took part, whatever the predicate did to executions
-            return MISMATCH if ideal == ideal_now and cost != cost_now else PREDICATED
-        if after % before == 0 and len(theirs) == len(ours) * (after // before):
-            return SPLIT
-    return MOVED
+    before, after, name = operations(ours).total(), operations(theirs).total(), ours[0].name
+    if after > before and any(item.guarded for item in theirs):
+        return PREDICATED if _predicate_costs_nothing(ours, theirs) else MISMATCH
+    if name in MULTIPLE and after % before == 0 and len(theirs) == len(ours) * (after // before) > len(ours):
+        return SPLIT
+    if _may_spin(ours):
+        return MOVED
+    if after < before:
+        return MOVED if name in REUSED else MISMATCH
+    # a warp whose lanes went different ways may meet again later than it does in PTX; a warp that is whole cannot
+    return MISMATCH if name not in PURE and all(item.all_lanes for item in theirs) else MOVED
+
+
+def _predicate_costs_nothing(ours: Items, theirs: Items) -> bool:
+    """Whether lanes that took part cost the same, whatever the predicate did to executions; what was loaded may be kept."""
+    (cost, ideal), (cost_now, ideal_now) = _costs(ours), _costs(theirs)
+    reused = ours[0].name in REUSED and ideal_now < ideal
+    return (cost, ideal) == (cost_now, ideal_now) or reused or _taken_for_others(ours, theirs)
+
+
+def _may_spin(items: Items) -> bool:
+    """Whether it can wait for others, so that how often it is executed depends on who wins."""
+    waits = (".volatile", ".relaxed", ".acquire", ".cas", ".exch")
+    return items[0].name == "global atomic" or any(word in item.text or word in item.op for item in items for word in waits)
 
 
 def _other_operations(ours: Items, theirs: Items) -> str:
@@ -305,7 +327,7 @@ def explain(verdict: str, ours: Items, theirs: Items) -> str:
         return ""
     before, after = operations(ours), operations(theirs)
     if verdict == MISMATCH:
-        return "the same accesses, as often, cost other wavefronts"
+        return _mismatch(before, after, theirs)
     if verdict == FILLS:
         return f"ncu takes all lanes for {theirs[0].taken_for}, since it does not read their condition in P0"
     if verdict == NOT_COUNTED:
@@ -324,6 +346,14 @@ def explain(verdict: str, ours: Items, theirs: Items) -> str:
         copies = f": {len(ours)} became {len(theirs)}" if verdict == SPLIT else _loop_note(before.total(), after.total())
         return f"executed {after.total():,} times instead of {before.total():,}{copies}"
     return _became(before, after, moved_bytes(ours) - moved_bytes(theirs))
+
+
+def _mismatch(before: Counter[str], after: Counter[str], theirs: Items) -> str:
+    if before == after:
+        return "the same accesses, as often, cost other wavefronts"
+    if after.total() > before.total() and any(item.guarded for item in theirs):
+        return "the same accesses, with a predicate, cost other wavefronts"
+    return f"executed {after.total():,} times instead of {before.total():,}, which ptxas does not explain"
 
 
 def _made_for(theirs: Items) -> str:

@@ -135,6 +135,7 @@ class _Ptx:
             guarded=instruction.text.lstrip("{ ").startswith("@"),
             offset=instruction.offset,
             all_lanes=instruction.threads_on == 32 * instruction.executions,
+            one_lane=instruction.threads_on <= instruction.executions,
             origin=next((mnemonic for mnemonic, _ in origins), ""),
             branched_around=any(branched for _, branched in origins),
             counted_in=COUNTED_IN.get(counted.name if counted and counted.shared else each.name, ""),

@@ -83,7 +83,8 @@ class Timing:
     """Times of one launch in microseconds by events, over `repetitions` launches after `warm_up`.
 
     input_sets: copies of the buffers that were used in turn. low_us, high_us: the 5th and 95th percentile. flops: floating-point operations
-    of the problem, 0 if unknown. sm_clock_mhz: cycles of the SMs over the time of all launches, 0 if it could not be measured.
+    of the problem, 0 if unknown. sm_clock_mhz: cycles of the SMs over the time of all launches, 0 if it could not be measured. l2_flushed:
+    whether the L2 cache was overwritten before each launch, as it is for copies that it would hold all at once.
     """
 
     median_us: float
@@ -96,6 +97,7 @@ class Timing:
     input_sets: int
     flops: int = 0
     sm_clock_mhz: float = 0.0
+    l2_flushed: bool = False
 
     @property
     def tflops(self) -> float:

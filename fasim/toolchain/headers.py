@@ -71,7 +71,7 @@ def virtual_headers() -> dict[str, str]:
     table |= dict.fromkeys(_HOST_CONTAINERS.split(), '#include "fasim_host_types.h"\n')
     table |= dict.fromkeys(_HOST_SYSTEM.split(), "")
     table |= dict.fromkeys(["inttypes.h", "cinttypes"], _INTTYPES_MACROS)
-    table |= dict.fromkeys(["float.h", "cfloat"], "#include <cuda/std/cfloat>\n")
+    table |= dict.fromkeys(["float.h", "cfloat"], '#include "fasim_float.h"\n')
     table |= dict.fromkeys(["time.h", "ctime"], "#include <cuda/std/ctime>\n")
     table |= dict.fromkeys(["assert.h", "cassert"], _ASSERT_H)
     table |= dict.fromkeys(["stdbool.h", "cstdbool", "stdalign.h", "cstdalign", "ciso646", "iso646.h"], "")

@@ -9,6 +9,7 @@ import ctypes
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from fasim.errors import CompileError, ToolMissing, UsageError
 from fasim.toolchain.wheels import PIP_COMMAND, library_paths
@@ -39,6 +40,7 @@ def library() -> ctypes.CDLL:
     failures = []
     for path in library_paths():
         try:
+            _load_builtins(path.parent)
             lib = ctypes.CDLL(str(path))
         except OSError as error:
             failures.append(f"{path}: {error}")
@@ -47,6 +49,16 @@ def library() -> ctypes.CDLL:
         return lib
     reason = "; ".join(failures) or "neither the wheel nvidia-cuda-nvrtc nor a CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda) has it"
     raise ToolMissing(f"NVRTC, NVIDIA's compiler, cannot be loaded: {reason}. Install it with: {PIP_COMMAND}")
+
+
+def _load_builtins(directory: Path) -> None:
+    """Load the library of built-in functions beside an NVRTC, which asks for it by name when it compiles.
+
+    Up to 13.0 NVRTC looks for it only where the loader of the system does; one that is loaded is found under its name.
+    """
+    for pattern in ("libnvrtc-builtins.so*", "nvrtc-builtins64_*.dll"):
+        for path in directory.glob(pattern):
+            ctypes.CDLL(str(path))
 
 
 def _check(lib: ctypes.CDLL, result: int, what: str) -> None:

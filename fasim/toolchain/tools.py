@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fasim.errors import ToolMissing
-from fasim.toolchain.wheels import nvidia_directories
+from fasim.toolchain.wheels import nvidia_directories, toolkit_directories
 
 #: where a tool comes from if it is not there
 _SOURCES = {
@@ -16,7 +16,6 @@ _SOURCES = {
     "ptxas": "pip install nvidia-cuda-nvcc",
     "ncu": "install Nsight Compute (with the CUDA toolkit: https://developer.nvidia.com/cuda-downloads) and put ncu on the PATH",
 }
-_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 
 
 def how_to_install(name: str) -> str:
@@ -30,9 +29,8 @@ def find_tool(name: str) -> str:
     Raises: ToolMissing, with what installs it.
     """
     file = f"{name}.exe" if os.name == "nt" else name
-    toolkits = [Path(os.environ[key]) for key in _TOOLKITS if os.environ.get(key)]
     wheel = _in(nvidia_directories(), file)
-    found = wheel or shutil.which(name) or _in([*toolkits, Path("/usr/local/cuda")], file)
+    found = wheel or shutil.which(name) or _in(toolkit_directories(), file)
     if found is None:
         raise ToolMissing(f"{name} is neither installed as a package nor on the PATH. Get it: {how_to_install(name)}")
     return str(found)

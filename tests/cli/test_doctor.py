@@ -78,7 +78,7 @@ def test_tools(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "module", "mend"),
     [
-        ("pycuda", "pycuda", "pip install 'fasim[gpu]'"),
+        ("pycuda", "pycuda", "pip install pycuda ncu-report"),
         ("ncu-report", "ncu_report", "pip install ncu-report"),
     ],
 )

@@ -364,6 +364,24 @@ def test_a_recording_of_the_same_launch_where_there_is_no_gpu(run, gpu, no_gpu):
         assert "There is no recording of this launch either" in outcome.err
 
 
+def test_a_gpu_without_ncu_is_not_replaced_by_recordings(run, gpu, monkeypatch):
+    assert run("gpu record axpy --n 60 --no-profile --no-time -o recordings/mine").code == 0
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("fasim.toolchain.tools.toolkit_directories", tuple)
+    outcome = run("compare axpy --n 60")
+    assert (outcome.code, outcome.out) == (4, "")
+    assert "Nsight Compute" in outcome.err
+    assert "--no-counters compares the output bits alone" in outcome.err
+    assert run("compare axpy --n 60 --no-counters").code == 0
+
+
+def test_recordings_of_one_name_in_two_folders(run, gpu):
+    for folder in ("a", "b"):
+        assert run(f"gpu record axpy --n 50 --no-profile --no-time -o both/{folder}").code == 0
+    paths = [each["path"] for each in run("gpu record both -o anew --no-profile --no-time --json").record["recordings"]]
+    assert paths == [str(Path("anew", folder, "axpy-n50.zip")) for folder in ("a", "b")]
+
+
 def test_neither_gpu_nor_recordings(run, gpu, no_gpu):
     no_gpu()
     outcome = run("compare axpy --n 10 --no-counters")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,211 +18,33 @@ from typing import Any
 import numpy as np
 
 import fasim.toolchain.ptxas
-from fasim.arch import architecture
 from fasim.errors import ExecutionError, FasimError, InstructionLimit, KernelAssertion, LaunchError, MemoryAccessError
 from fasim.gmem import DeviceBuffer
 from fasim.gpu import driver as gpu_driver
 from fasim.sm.arguments import DeviceArray
-from fasim.sm.module import Module
 from fasim.toolchain import CompiledModule
+from tests.gpu.fake_objects import (
+    H200,
+    KNOWN,
+    Code,
+    DeviceAllocation,
+    Error,
+    Event,
+    Function,
+    LoadedModule,
+    LogicError,
+    Memory,
+    MemoryError_,
+    RuntimeError_,
+    attribute,
+    know,
+)
 
-H200 = {
-    "MULTIPROCESSOR_COUNT": 132,
-    "L2_CACHE_SIZE": 62914560,
-    "CLOCK_RATE": 1980000,
-    "MEMORY_CLOCK_RATE": 3201000,
-    "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
-    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472,
-    "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024,
-    "MAX_THREADS_PER_MULTIPROCESSOR": 2048,
-    "MAX_BLOCKS_PER_MULTIPROCESSOR": 32,
-    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
-    "MAX_THREADS_PER_BLOCK": 1024,
-    "MAX_BLOCK_DIM_X": 1024,
-    "MAX_BLOCK_DIM_Y": 1024,
-    "MAX_BLOCK_DIM_Z": 64,
-    "MAX_GRID_DIM_X": 2147483647,
-    "MAX_GRID_DIM_Y": 65535,
-    "MAX_GRID_DIM_Z": 65535,
-    "WARP_SIZE": 32,
-}
 MEMORY_BYTES = 150_110_011_392
 #: what a launch may execute before it counts as one that does not end
 _ENDLESS = 1_000_000
-_UNUSED = 0xA5
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+)", re.MULTILINE)
-
-
-class Error(Exception):
-    """pycuda's base class."""
-
-
-class LogicError(Error):
-    """The caller's fault, and everything after a fault of a kernel."""
-
-
-class RuntimeError_(Error):
-    """The machine's fault."""
-
-
-class MemoryError_(Error):
-    """No memory."""
-
-
-@dataclass(frozen=True)
-class _Code:
-    """What a cubin was made from."""
-
-    ptx: str
-    arch: str
-    registers: dict[str, int]
-
-
-_KNOWN: dict[bytes, _Code] = {}
-
-
-def know(cubin: bytes, ptx: str, arch: str, registers: dict[str, int]) -> None:
-    """Tell what a cubin was made from."""
-    if cubin:
-        _KNOWN.setdefault(cubin, _Code(ptx, arch, dict(registers)))
-
-
-class _Attribute(int):
-    """A member of pycuda's enumerations: a number whose text is its name."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def _attribute(number: int, name: str) -> _Attribute:
-    found = _Attribute(number)
-    found.name = name
-    return found
-
-
-@dataclass(eq=False)
-class _Memory:
-    """Device memory; what nobody wrote is not zero."""
-
-    address: int
-    size_bytes: int
-    given: np.ndarray | None = None
-    word: int = 0x01010101 * _UNUSED
-
-    @property
-    def data(self) -> np.ndarray:
-        if self.given is None:
-            self.given = np.full(-(-self.size_bytes // 4), self.word, np.uint32).view(np.uint8)[: self.size_bytes]
-        return self.given
-
-
-class DeviceAllocation:
-    """What `mem_alloc` gives: the memory lives as long as this does."""
-
-    def __init__(self, driver: FakeDriver, address: int) -> None:
-        self._driver, self._address, self._freed = driver, address, False
-
-    def __int__(self) -> int:
-        return self._address
-
-    def free(self) -> None:
-        if self._freed:
-            raise LogicError("device_allocation::free failed: invalid handle")
-        self._driver.check("cuMemFree")
-        del self._driver.memory[self._address]
-        self._freed = True
-
-    def __del__(self) -> None:
-        if not self._freed:
-            self._driver.clean_up("cuMemFree", waits=True)
-            self._driver.memory.pop(self._address, None)
-
-
-class Event:
-    """Notes the time of the fake GPU."""
-
-    def __init__(self, driver: FakeDriver) -> None:
-        self.driver, self.at_ns, self.hangs = driver, -1, False
-
-    def __del__(self) -> None:
-        self.driver.clean_up("cuEventDestroy")
-
-    def record(self) -> None:
-        self.driver.check("cuEventRecord", faults=False)
-        self.at_ns, self.hangs = self.driver.now_ns, self.driver.hangs
-        self.driver.log.append(("record",))
-
-    def query(self) -> bool:
-        self.driver.check("cuEventQuery")
-        return not self.hangs
-
-    def time_since(self, earlier: Event) -> float:
-        assert self.at_ns >= 0 and earlier.at_ns >= 0, "an event that was not recorded"
-        return (self.at_ns - earlier.at_ns) / 1e6
-
-
-class Function:
-    """A kernel of a loaded module."""
-
-    def __init__(self, driver: FakeDriver, module: Module, entry: str, registers: int) -> None:
-        self.driver, self.entry, self.num_regs = driver, entry, registers
-        self.kernel = module.kernel(entry)
-        self.shared_size_bytes = self.kernel.program.static_smem_bytes
-        self.most_dynamic_bytes = 49152 - self.shared_size_bytes
-        self.arg_format = ""
-
-    def set_attribute(self, attribute: Any, value: int) -> None:
-        assert attribute is self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self.driver.check("cuFuncSetAttribute")
-        if value + self.shared_size_bytes > H200["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]:
-            raise LogicError("cuFuncSetAttribute failed: invalid argument")
-        self.most_dynamic_bytes = value
-
-    def prepare(self, arg_types: list[np.dtype]) -> None:
-        self.arg_format = "".join(f"{t.itemsize}s" if t.char == "V" else t.char for t in arg_types)
-
-    def prepared_call(self, grid: tuple[int, ...], block: tuple[int, ...], *args: Any, shared_size: int = 0) -> None:
-        params = struct.pack(self.arg_format, *args)
-        self.driver.check("cuLaunchKernel")
-        if shared_size > self.most_dynamic_bytes or len(params) != self.kernel.program.param_bytes:
-            raise LogicError("cuLaunchKernel failed: invalid argument")
-        self.driver.launch(self, grid, block, params, shared_size)
-
-
-class _Untyped(Module):
-    """A module that knows no types of parameters: memory is bytes here."""
-
-    def signature(self, program: Any) -> None:
-        return None
-
-
-class LoadedModule:
-    """A module on the fake GPU: the simulator's, with its variables at addresses of the fake GPU."""
-
-    def __init__(self, driver: FakeDriver, code: _Code) -> None:
-        self.driver, self.code = driver, code
-        self.module = _Untyped(code.ptx, "<loaded>", architecture(code.arch))
-        self._variables: dict[str, _Memory] = {}
-
-    def __del__(self) -> None:
-        self.driver.clean_up("cuModuleUnload", waits=True)
-
-    def get_function(self, name: str) -> Function:
-        if name not in self.module._index[0]:
-            raise LogicError("cuModuleGetFunction failed: named symbol not found")
-        return Function(self.driver, self.module, name, self.code.registers.get(name, 32))
-
-    def get_global(self, name: str) -> tuple[int, int]:
-        if name not in self._variables:
-            found = [variable for variable in self.module._variables() if variable.name == name]
-            if not found:
-                raise LogicError("cuModuleGetGlobal failed: named symbol not found")
-            self._variables[name] = self.driver.place(found[0].size_bytes, self.module.data(found[0]))
-        return self._variables[name].address, self._variables[name].size_bytes
 
 
 @dataclass
@@ -231,6 +52,7 @@ class FakeDriver:
     """The module `pycuda.driver`, and what tests see and set of the fake GPU.
 
     log: what was asked of it. durations_ns: of the launches in turn. contexts: "made", "popped", "detached" in their order.
+    fills_needed: how many fills in a row keep the GPU busy for as long as the host needs to start what comes behind.
     fault: what the driver says since a kernel failed. late: what went wrong when objects came to their end behind a fault.
     """
 
@@ -244,17 +66,19 @@ class FakeDriver:
     init_error: str = ""
     log: list[tuple[Any, ...]] = field(default_factory=list)
     contexts: list[str] = field(default_factory=list)
-    memory: dict[int, _Memory] = field(default_factory=dict)
+    memory: dict[int, Memory] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
     loaded: list[bytes] = field(default_factory=list)
     now_ns: int = 1_000_000_000
     launches: int = 0
+    fills_needed: int = 0
+    pending_fills: int = 0
     fault: str = ""
     hangs: bool = False
 
     Error, LogicError, RuntimeError, MemoryError = Error, LogicError, RuntimeError_, MemoryError_
-    limit = SimpleNamespace(PRINTF_FIFO_SIZE=_attribute(1, "PRINTF_FIFO_SIZE"))
-    function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES=_attribute(8, "MAX_DYNAMIC_SHARED_SIZE_BYTES"))
+    limit = SimpleNamespace(PRINTF_FIFO_SIZE=attribute(1, "PRINTF_FIFO_SIZE"))
+    function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES=attribute(8, "MAX_DYNAMIC_SHARED_SIZE_BYTES"))
 
     def __post_init__(self) -> None:
         self._next, self._printed, self._current, self._ready = 0x7F5A_0000_0000, "", 0, False
@@ -309,7 +133,7 @@ class FakeDriver:
                 return driver.capability
 
             def get_attributes(self) -> dict[Any, int]:
-                return {_attribute(i, name): value for i, (name, value) in enumerate(driver.attributes.items())}
+                return {attribute(i, name): value for i, (name, value) in enumerate(driver.attributes.items())}
 
             def total_memory(self) -> int:
                 return driver.total_bytes
@@ -336,6 +160,7 @@ class FakeDriver:
     def synchronize(self) -> None:
         assert not self.hangs, "this would wait for ever"
         self.check("cuCtxSynchronize")
+        self.pending_fills = 0
         text, self._printed = self._printed, ""
         if text:
             os.write(1, text.encode())
@@ -345,9 +170,9 @@ class FakeDriver:
         self.loaded.append(code)
         if code.endswith(b"\0") and not code.startswith(b"\x7fELF"):
             return self._assembled(code[:-1].decode())
-        if code not in _KNOWN:
+        if code not in KNOWN:
             raise RuntimeError_("cuModuleLoadDataEx failed: device kernel image is invalid - ")
-        known = _KNOWN[code]
+        known = KNOWN[code]
         number, mine = int(known.arch[3:].rstrip("af")), 10 * self.capability[0] + self.capability[1]
         if number // 10 != mine // 10 or number > mine:
             raise RuntimeError_("cuModuleLoadDataEx failed: no kernel image is available for execution on the device - ")
@@ -363,16 +188,16 @@ class FakeDriver:
                 f"line 9; fatal   : Unsupported .version {version[1]}.{version[2]}; current version is '{current}'"
             )
         mine = f"sm_{self.capability[0]}{self.capability[1]}"
-        module = LoadedModule(self, _Code(ptx, mine, {}))
+        module = LoadedModule(self, Code(ptx, mine, {}))
         try:
             module.module._index  # noqa: B018
         except FasimError as error:
             raise LogicError(f"cuModuleLoadDataEx failed: a PTX JIT compilation failed - {error}") from error
         return module
 
-    def place(self, size_bytes: int, given: np.ndarray | None = None) -> _Memory:
+    def place(self, size_bytes: int, given: np.ndarray | None = None) -> Memory:
         """Memory at the next address."""
-        found = _Memory(self._next, size_bytes, given)
+        found = Memory(self._next, size_bytes, given)
         self.memory[found.address] = found
         self._next += -(-max(size_bytes, 1) // 512) * 512
         return found
@@ -389,7 +214,7 @@ class FakeDriver:
             raise MemoryError_("cuMemAlloc failed: out of memory")
         return DeviceAllocation(self, self.place(size_bytes).address)
 
-    def _memory(self, function: str, address: Any, size_bytes: int) -> tuple[_Memory, int]:
+    def _memory(self, function: str, address: Any, size_bytes: int) -> tuple[Memory, int]:
         """The allocation that an address is in, and how far."""
         assert type(address) in (int, DeviceAllocation), f"pycuda takes no {type(address).__name__} as address"
         self.check(function)
@@ -398,7 +223,7 @@ class FakeDriver:
             raise LogicError(f"{function} failed: invalid argument")
         return found
 
-    def _find(self, address: int) -> tuple[_Memory, int] | None:
+    def _find(self, address: int) -> tuple[Memory, int] | None:
         inside = [a for a in self.memory.values() if a.address <= address < a.address + max(a.size_bytes, 1)]
         return (inside[0], address - inside[0].address) if inside else None
 
@@ -425,6 +250,7 @@ class FakeDriver:
         else:
             allocation.data[at : at + 4 * count].view(np.uint32)[:] = word
         self.log.append(("fill", int(target), 4 * count))
+        self.pending_fills += 1
         self.now_ns += 60_000
 
     def start_profiler(self) -> None:

@@ -91,20 +91,45 @@ def test_no_such_device(gpu, index):
         Device(index)
 
 
+def test_a_context_that_cannot_be_set_up_is_given_back(gpu, monkeypatch):
+    def refuse(limit, value):
+        raise gpu.LogicError("cuCtxSetLimit failed: invalid argument")
+
+    monkeypatch.setattr(gpu, "set_limit", refuse)
+    with pytest.raises(GpuError, match="cannot use NVIDIA H200: invalid argument"), Device():
+        pass
+    assert gpu.contexts == ["made", "popped", "detached"]
+
+
+def test_a_driver_that_does_not_tell_a_limit(gpu):
+    del gpu.attributes["RESERVED_SHARED_MEMORY_PER_BLOCK"]
+    with pytest.raises(GpuError, match="GPU 0: the driver or pycuda does not know RESERVED_SHARED_MEMORY_PER_BLOCK: update"):
+        Device().architecture  # noqa: B018
+
+
 def test_no_pycuda(no_pycuda, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycuda", None)
-    with pytest.raises(ToolMissing, match=r"pycuda is not installed: pip install 'fasim\[gpu\]'") as caught:
+    with pytest.raises(ToolMissing, match="pycuda is not installed: pip install pycuda ncu-report") as caught:
         Device()
     assert caught.value.exit_code == 4
 
 
-def test_pycuda_without_a_driver(no_pycuda, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "libcuda.so.1: cannot open shared object file: No such file or directory",
+            r"no CUDA driver \(libcuda.so.1: cannot open .*install the driver, https://www.nvidia.com",
+        ),
+        ("No module named 'pytools'", r"cannot be imported \(No module named 'pytools'\): pip install --force-reinstall pycuda"),
+    ],
+)
+def test_pycuda_that_cannot_be_imported(no_pycuda, monkeypatch, tmp_path, text, message):
     (tmp_path / "pycuda").mkdir()
     (tmp_path / "pycuda" / "__init__.py").write_text("")
-    text = "libcuda.so.1: cannot open shared object file: No such file or directory"
     (tmp_path / "pycuda" / "driver.py").write_text(f"raise ImportError({text!r})\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ToolMissing, match=r"no CUDA driver \(libcuda.so.1: cannot open .*install the driver, https://www.nvidia.com"):
+    with pytest.raises(ToolMissing, match=message):
         Device()
 
 

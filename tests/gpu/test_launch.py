@@ -83,6 +83,29 @@ def test_the_same_bytes_as_in_the_simulation(device, case):
         assert np.array_equal(module.symbol(symbol).read(), simulated.symbol(symbol).read()), symbol
 
 
+def test_each_launch_finds_variables_as_the_first_did(device):
+    module = fasim.compile("__device__ int calls = 40;\n__global__ void count(int* o) { o[0] = ++calls; }\n")
+    packing = Packing(module.kernel(), 1, 1, [np.zeros(1, np.int32)])
+    kernel = GpuModule(device, module.compiled.cubin).kernel(packing.launch.entry)
+    for _ in range(2):
+        kernel.run(packing.launch)
+        assert packing.launch.buffers[0].tolist() == [41]
+
+
+def test_an_interrupt_leaves_a_kernel_alone_that_still_runs(gpu, monkeypatch):
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    module = fasim.compile("__global__ void endless(volatile int* o) { while (o[0] == 0) {} }\n")
+    packing = Packing(module.kernel(), 1, 1, [np.zeros(1, np.int32)])
+    monkeypatch.setattr("fasim.gpu.launch.time.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt), Device() as device:
+        GpuModule(device, module.compiled.cubin).kernel(packing.launch.entry).run(packing.launch)
+    assert device.broken
+    assert gpu.contexts == ["made", "popped"]
+    assert not gpu.late
+
+
 def test_variables_are_set_and_read_back(device):
     module, loaded = load(device, SOURCE)
     module.symbol("weights").write(np.array([10, 20, 30, 40], np.int32))
@@ -219,12 +242,11 @@ def test_ptx_is_assembled_by_the_driver(device, gpu):
         GpuModule(device, PTX.format("9.5"))
 
 
-def test_the_short_way(gpu, capfd):
-    kernel = fasim.compile(
-        'extern "C" __global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2.0f * x[threadIdx.x]; }\n'
-    ).kernel()
+def test_the_short_way(gpu):
+    source = 'extern "C" __global__ void twice(const float* x, float* y) { y[threadIdx.x] = 2.0f * x[threadIdx.x]; }\n'
+    kernel = fasim.compile(source).kernel()
     x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
     assert fasim.gpu.run(kernel, 1, 32, [x, y]) == ""
     assert y.tolist() == (2 * x).tolist()
-    with pytest.raises(LaunchError, match="4096 threads"):
+    with pytest.raises(LaunchError, match=r"block\.x is 4096; NVIDIA H200 \(sm_90\) allows 1 to 1024"):
         fasim.gpu.run(kernel, 1, 4096, [x, y])

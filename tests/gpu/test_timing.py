@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -21,10 +23,14 @@ extern "C" __global__ void add(const float* x, float* y, int* seen) {
 extern "C" __global__ void broken(int* p) { p[1 << 20] = 1; }
 extern "C" __global__ void nothing() {}
 """
+COUNT = """
+__device__ int calls = 40;
+extern "C" __global__ void count(int* o) { if (threadIdx.x == 0) o[0] = ++calls; }
+"""
 
 
-def prepared(device, name="add", args=None):
-    module = fasim.compile(SOURCE)
+def prepared(device, name="add", args=None, source=SOURCE):
+    module = fasim.compile(source)
     given = [np.full(32, 1, np.float32), np.full(32, 2, np.float32), np.zeros(1, np.int32)] if args is None else args
     packing = Packing(module.kernel(name), 1, 32, given)
     return GpuModule(device, module.compiled.cubin).kernel(name), packing.launch
@@ -64,7 +70,7 @@ def test_median_and_spread_of_the_launches_alone(device, gpu):
     times = np.random.default_rng(1).permutation(np.arange(1, 101))
     gpu.durations_ns = (999_000,) * 4 + tuple(int(us) * 1000 for us in times)
     timing = time_launch(kernel, launch, [1], repetitions=100, warm_up=3, flops=10**6)
-    assert timing == Timing(50.5, 5.95, 95.05, 1.0, 100.0, 4, 100, timing.input_sets, 10**6, 1755.0)
+    assert timing == Timing(50.5, 5.95, 95.05, 1.0, 100.0, 4, 100, timing.input_sets, 10**6, 1755.0, True)
     assert timing.tflops == pytest.approx(10**6 / 50.5e-6 / 1e12)
 
 
@@ -135,6 +141,52 @@ def test_what_changes_is_put_back(device, gpu, monkeypatch, rotate, changed, sta
     # the kernel notes when y was not 2: only where y is not put back, and only from the second use of a copy on
     assert max(flags) == stale
     assert [buffer.tolist()[0] for buffer in launch.buffers] == [1.0, 2.0, 0]
+
+
+def test_what_the_kernel_changes_in_variables_is_put_back(device, gpu, monkeypatch):
+    kernel, launch = prepared(device, "count", [np.zeros(1, np.int32)], COUNT)
+    seen = []
+    run = gpu.launch
+
+    def watching(function, grid, block, params, shared):
+        run(function, grid, block, params, shared)
+        if function.entry == "count":
+            memory, at = gpu._find(int.from_bytes(params[:8], "little"))
+            seen.append(int(memory.data[at : at + 4].view(np.int32)[0]))
+
+    monkeypatch.setattr(gpu, "launch", watching)
+    time_launch(kernel, launch, [0], repetitions=20)
+    assert len(seen) == gpu.launches
+    assert set(seen) == {41}
+
+
+@pytest.mark.parametrize(
+    ("size", "l2", "rotate", "flushed"),
+    [(1 << 20, 8 << 20, True, False), (64 << 10, 62914560, True, True), (0, 62914560, True, True), (64 << 10, 62914560, False, False)],
+)
+def test_copies_that_the_l2_holds_all_at_once(gpu, size, l2, rotate, flushed):
+    gpu.attributes["L2_CACHE_SIZE"] = l2
+    with Device() as device:
+        kernel, launch = prepared(device, *(("add", _arrays(size)) if size else ("nothing", [])))
+        timing = time_launch(kernel, launch, [], repetitions=50, rotate=rotate)
+    assert timing.l2_flushed == flushed
+    order = " ".join(each[0] for each in gpu.log if each[0] in ("fill", "record"))
+    # a time is between two records; the last record of a batch is behind all of them
+    assert order.count("fill record record fill record record") == (25 + 2 if flushed else 0)
+
+
+@pytest.mark.parametrize(("needed", "fills"), [(0, [12, 12]), (12, [12, 12]), (13, [12, 24, 24]), (100, [12, 24, 48, 96, 192, 192])])
+def test_a_batch_that_the_host_was_too_slow_for_is_repeated(device, gpu, needed, fills):
+    gpu.fills_needed = needed
+    timing = time_launch(*prepared(device), [1], repetitions=20, warm_up=3, rotate=False)
+    found = re.findall(r"(?:fill )+", " ".join(each[0] for each in gpu.log))
+    assert [run.count("fill") for run in found] == fills
+    assert (timing.repetitions, timing.median_us) == (20, 100.0)
+
+
+def test_a_host_that_is_always_too_slow(device, gpu):
+    gpu.fills_needed = 10**6
+    assert time_launch(*prepared(device), [1], repetitions=20, warm_up=3, rotate=False).repetitions == 20
 
 
 def test_warm_times_use_one_set(device, gpu):

@@ -84,6 +84,8 @@ def profile(
         each, on = class_of_machine(bare.opcode), warps_on(line.text)
         generic = bare.opcode.split(".")[0] in GENERIC  # these kernels have none to global memory
         wavefronts, ideal = cost(machine_operation(bare.opcode)) if generic or (each and each.shared) else (0, 0)
-        counts = (WARPS, 32 * WARPS, 32 * on, on * wavefronts, on * ideal)
+        # a predicate on an atomic leaves one lane, which works for the others
+        lanes = 1 if line.text.startswith("@") and bare.opcode.startswith("ATOMS") else 32
+        counts = (WARPS, 32 * WARPS, lanes * on, on * wavefronts, on * ideal)
         instructions.append(MachineInstruction(line.offset, line.text, line.ptx_line if with_lines else 0, line.place, *counts))
     return Profile("2026.1", counters or {}, {}, tuple(instructions))

@@ -41,6 +41,10 @@ typedef unsigned long uint64_t, uintptr_t, uintmax_t, uint_fast16_t, uint_fast32
 #undef uint_fast32_t
 #undef uint_fast64_t
 #undef uint_least64_t
+#ifndef _CCCL_BEGIN_NAMESPACE_CUDA_STD // CCCL up to 3.1
+#define _CCCL_BEGIN_NAMESPACE_CUDA_STD _LIBCUDACXX_BEGIN_NAMESPACE_STD
+#define _CCCL_END_NAMESPACE_CUDA_STD _LIBCUDACXX_END_NAMESPACE_STD
+#endif
 _CCCL_BEGIN_NAMESPACE_CUDA_STD
 using ::int64_t;
 using ::intptr_t;
@@ -61,6 +65,7 @@ _CCCL_END_NAMESPACE_CUDA_STD
 #include <cuda/std/cstdint>
 #endif
 #include <cuda/std/climits>
+#include "fasim_float.h"
 
 typedef unsigned char u_char;
 typedef unsigned short u_short, ushort;
@@ -129,7 +134,11 @@ typedef struct { long quot, rem; } ldiv_t;
 #define M_SQRT1_2f 0.70710678118654752440f
 
 #ifndef offsetof
+#if __has_builtin(__builtin_offsetof)
 #define offsetof(type, member) __builtin_offsetof(type, member)
+#else // 13.0 to 13.2 lack it; an address of a member of a null object is a constant only in this operator of the compiler
+#define offsetof(type, member) ((size_t)__INTADDR__(&((type*)0)->member))
+#endif
 #endif
 
 #define EXIT_SUCCESS 0

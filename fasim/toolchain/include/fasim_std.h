@@ -8,7 +8,11 @@
 #include <cuda/std/array>
 #include <cuda/std/tuple>
 #include <cuda/std/limits>
+#if __has_include(<cuda/std/algorithm>)
 #include <cuda/std/algorithm>
+#else // CCCL up to 3.1
+#include <cuda/std/detail/libcxx/include/algorithm>
+#endif
 #include <cuda/std/functional>
 #include <cuda/std/numeric>
 #include <cuda/std/iterator>
