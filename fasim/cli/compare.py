@@ -7,23 +7,25 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import fasim
+from fasim.cli.failures import warn
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.on_gpu import GpuOptions
-from fasim.cli.recorded import job_of
+from fasim.cli.recorded import job_of, refuse_options
 from fasim.cli.run import launch
-from fasim.cli.target import variants
+from fasim.cli.target import RECORDING_SUFFIX, variants
 from fasim.errors import FasimError, ToolMissing, UsageError
 from fasim.gpu.driver import pycuda_driver
 from fasim.gpu.recording import Recording, recorded_output, variable_name
-from fasim.gpu.recording_file import find_recordings, load
+from fasim.gpu.recording_file import find_recordings, load, read_facts
 from fasim.report.bits import BitsComparison, compare_output
 from fasim.report.measured import Output
 from fasim.report.records import to_json
@@ -61,14 +63,12 @@ def compare(call: Call, gpu: GpuOptions, chosen: CompareOptions) -> int:
 
         check_figure_path(chosen.out)
     with tempfile.TemporaryDirectory() as folder:
-        found = [compared for path in _paths(call, gpu, chosen, Path(folder)) if (compared := _compare(path, call, chosen)) is not None]
-    if not found:
-        raise UsageError("every recording was left out")
+        found, problems = _compare_all(_paths(call, gpu, chosen, Path(folder)), call, chosen)
     if chosen.out is not None:
         from fasim.report.side_by_side_figure import save_comparison
 
         save_comparison(chosen.out, found)
-    report = compare_report(found, fasim.__version__, str(chosen.out) if chosen.out else None)
+    report = compare_report(found, fasim.__version__, str(chosen.out) if chosen.out else None, problems)
     if call.options.json:
         print(to_json(report))
     else:
@@ -80,14 +80,42 @@ def compare(call: Call, gpu: GpuOptions, chosen: CompareOptions) -> int:
     return report.exit_code
 
 
-def _compare(path: Path, call: Call, chosen: CompareOptions) -> ComparedLaunch | None:
-    """One recording, None if it is left out."""
-    recording = load(path)
-    if recording.card is None:
-        raise UsageError(f"{path} waits for a GPU: record it with fasim gpu record {path}")
-    if chosen.quick and is_large(recording):
-        return None
-    return compare_recording(recording, call, path)
+def _compare_all(paths: Sequence[Path], call: Call, chosen: CompareOptions) -> tuple[list[ComparedLaunch], list[str]]:
+    """All recordings that can be compared, and why others cannot.
+
+    Raises: UsageError if nothing is left; FasimError if the only one cannot be compared.
+    """
+    found, problems, large = [], [], 0
+    for number, path in enumerate(paths, 1):
+        _progress(number, len(paths), path)
+        try:
+            recording = load(path)
+            if recording.card is None:
+                raise UsageError(f"{path} waits for a GPU: record it with fasim gpu record {path}")
+            if chosen.quick and is_large(recording):
+                large += 1
+                continue
+            found.append(compare_recording(recording, call, path))
+        except FasimError as error:
+            if len(paths) == 1:
+                raise
+            problems.append(str(error).strip().splitlines()[0])
+            warn(f"not compared: {problems[-1]}")
+    if large:
+        print(f"{large} of {len(paths)} recordings take long to simulate and are left out (--quick)", file=sys.stderr)
+    if not found:
+        raise UsageError(
+            f"nothing was compared: {problems[0] if problems else 'every recording takes long to simulate; leave --quick out'}"
+        )
+    return found, problems
+
+
+def _progress(number: int, total: int, path: Path) -> None:
+    """One line for people who wait."""
+    if total > 1 and sys.stderr.isatty():
+        print(f"\r{number} of {total}: {path.stem}\x1b[K", end="" if number < total else "\r\x1b[K", file=sys.stderr, flush=True)
+    elif total > 1 and number == 1:
+        print(f"simulating {total} recordings", file=sys.stderr, flush=True)
 
 
 def is_large(recording: Recording) -> bool:
@@ -106,10 +134,10 @@ def compare_recording(recording: Recording, call: Call, path: Path | None = None
         job = job_of(recording, call.with_options(arch="").options)
         printed: list[str] = []
         result, _ = launch(job, call.with_options(json=True).options, printed)
+        outputs = [*_outputs(recording, job), *_printed(recording, "".join(printed))]
     except FasimError as error:
         error.args = (f"{path or recording.name}: {error}", *error.args[1:])
         raise
-    outputs = [*_outputs(recording, job), *_printed(recording, "".join(printed))]
     card = recording.card
     module = recording.module
     facts = module.arch, module.compiler, card.name, card.driver, recording.date
@@ -128,6 +156,8 @@ def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:
         found[name] = content, "u8"
         if "$" not in variable.name:
             before[name] = recorded_output(name, "u8", old)
+    if unknown := [output.name for output in recording.outputs if output.name not in found]:
+        raise UsageError(f"it has outputs that the kernel does not have: {', '.join(unknown)}")
     for output in recording.outputs:
         yield compare_output(*found[output.name], output)
     changed = {output.name for output in recording.outputs}
@@ -155,7 +185,8 @@ def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) ->
     words = [Path(word) for word in call.words]
     if not words and _has_recordings():
         words = [RECORDINGS]
-    if words and all(word.suffix == ".zip" or word.is_dir() for word in words):
+    if words and all(word.suffix == RECORDING_SUFFIX or word.is_dir() for word in words):
+        refuse_options(words[0], call.options)
         return find_recordings(words)
     from fasim.cli.gpu_record import RecordOptions, write_recordings
 
@@ -181,16 +212,31 @@ def _has_recordings() -> bool:
 def _same_launches(call: Call, missing: ToolMissing) -> list[Path]:
     """Recordings of the same launches on other machines."""
     jobs = [variant.prepare() for variant in variants(call.words, call.options, call.general)]
-    known = [(path, load(path)) for path in (find_recordings([RECORDINGS]) if _has_recordings() else [])]
+    known = [(path, read_facts(path)) for path in (find_recordings([RECORDINGS]) if _has_recordings() else [])]
     found = []
     for job in jobs:
-        same = [path for path, recording in known if _is_same(recording, job)]
+        alike = [(path, facts) for path, facts in known if facts["kernel"] == job.kernel.name and facts["card"]]
+        same = [path for path, facts in alike if facts["options"] == job.options and _is_same(load(path, counters=False), job)]
         if not same:
-            what = "no recording of this launch" if known else "no folder 'recordings' here"
-            raise ToolMissing(f"{missing}. There is {what} either: fasim compare RECORDING.zip, or a folder of them, names some")
+            raise ToolMissing(f"{missing}. {_nearest(job, alike, bool(known))}")
         found += same
-    print(f"no GPU is asked ({str(missing).split(':')[0]}): comparing with {len(found)} recordings in {RECORDINGS}", file=sys.stderr)
+    named = ", ".join(map(str, found)) if len(found) < 4 else f"{len(found)} recordings in {RECORDINGS}"
+    print(f"no GPU is asked ({str(missing).split('. ')[0].split(':')[0]}): comparing with {named}", file=sys.stderr)
     return found
+
+
+def _nearest(job: Job, alike: Sequence[tuple[Path, dict[str, Any]]], any_recordings: bool) -> str:
+    """What there is instead of a recording of this launch."""
+    if not any_recordings:
+        return "There is no folder 'recordings' here either: fasim compare RECORDING.zip, or a folder of them, names some"
+    if not alike:
+        return f"There is no recording of {job.kernel.name} in {RECORDINGS} either"
+
+    def distance(facts: dict[str, Any]) -> int:
+        return sum(facts["options"].get(name) != value for name, value in job.options.items())
+
+    nearest = min(alike, key=lambda each: distance(each[1]))[0]
+    return f"There is no recording of this launch in {RECORDINGS} either; the nearest one is {nearest}"
 
 
 def _is_same(recording: Recording, job: Job) -> bool:

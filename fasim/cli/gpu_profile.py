@@ -10,6 +10,7 @@ import fasim
 from fasim.cli.launching import Call
 from fasim.cli.on_gpu import GpuOptions, each_variant
 from fasim.errors import UsageError
+from fasim.gpu.driver import pycuda_driver
 from fasim.gpu.profiling import profile_launches
 from fasim.report.gpu_reports import GpuProfiled, GpuProfileReport
 from fasim.report.records import to_json
@@ -21,6 +22,7 @@ def profile(call: Call, gpu: GpuOptions, keep: Path | None) -> int:
 
     Returns: 0. Raises: FasimError.
     """
+    pycuda_driver()
     find_tool("ncu")
     if keep is not None and (keep.suffix != ".ncu-rep" or not keep.parent.is_dir()):
         raise UsageError(f"--keep {keep}: name a file that ends in .ncu-rep, in a directory that there is")
@@ -29,11 +31,14 @@ def profile(call: Call, gpu: GpuOptions, keep: Path | None) -> int:
         # a launch that fails should do so here, where the message is ours
         for each in chosen:
             each.changed_by_run(gpu.timeout_seconds)
-        profiles = profile_launches([(each.code, each.packing.launch) for each in chosen], gpu.device, keep=keep)
-        found = [GpuProfiled(each.facts(), profile) for each, profile in zip(chosen, profiles)]
-        report = GpuProfileReport(device.card, found, fasim.__version__, str(keep) if keep else None)
+        facts = [each.facts() for each in chosen]
         modules = [each.job.kernel.module.compiled for each in chosen]
         texts = {module.source_path: module.source_text for module in modules if module is not None}
+    # the context is given back: ncu's process may need the GPU for itself
+    launches = [(each.code, each.packing.launch) for each in chosen]
+    profiles = profile_launches(launches, gpu.device, keep=keep, timeout_seconds=gpu.timeout_seconds)
+    found = [GpuProfiled(each, profile) for each, profile in zip(facts, profiles)]
+    report = GpuProfileReport(device.card, found, fasim.__version__, str(keep) if keep else None)
     if call.options.json:
         print(to_json(report))
     else:

@@ -16,12 +16,13 @@ import fasim
 from fasim.cli.gpu_time import timings
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
-from fasim.cli.on_gpu import GpuOptions, OnGpu, for_device
+from fasim.cli.on_gpu import GpuOptions, OnGpu, for_device, pack_job
 from fasim.cli.recorded import job_of, recording_of
 from fasim.cli.target import Variant, variants
 from fasim.errors import FasimError, UsageError
 from fasim.gpu.code import MachineCode
 from fasim.gpu.device import Device
+from fasim.gpu.driver import pycuda_driver
 from fasim.gpu.packed import PackedLaunch
 from fasim.gpu.profiling import profile_launches
 from fasim.gpu.recording import Recording, recorded_output, variable_name
@@ -75,7 +76,10 @@ def pack(call: Call, record: RecordOptions) -> int:
     """
     written = []
     for each in _waiting(call.with_options(portable=True), record)[1]:
-        save(each.place, each.prepare()[1], share_cubin=record.share_cubins)
+        job, recording = each.prepare()
+        # a launch that no GPU would take should not travel
+        pack_job(job)
+        save(each.place, recording, share_cubin=record.share_cubins)
         written.append(GpuRecorded(each.name, str(each.place)))
     return _finish(GpuRecordReport(None, written, 0, fasim.__version__), call)
 
@@ -93,6 +97,7 @@ def write_recordings(call: Call, gpu: GpuOptions, record: RecordOptions) -> GpuR
 
     Raises: as `record`.
     """
+    pycuda_driver()
     if record.profile:
         find_tool("ncu")
     # by place: recordings in different folders may have one name
@@ -128,7 +133,7 @@ def _is_enough(launches: Sequence[_Measured]) -> bool:
 def _profile(launches: Sequence[_Measured], gpu: GpuOptions, record: RecordOptions, *, alone: bool) -> dict[Path, GpuRecorded]:
     """Add ncu's counters to recordings; what fails leaves the recording without, and is returned with the reason."""
     try:
-        profiles = profile_launches([(each.code, each.launch) for each in launches], gpu.device)
+        profiles = profile_launches([(each.code, each.launch) for each in launches], gpu.device, timeout_seconds=gpu.timeout_seconds)
     except FasimError as error:
         if alone:
             raise
@@ -197,6 +202,10 @@ def _waiting(call: Call, record: RecordOptions) -> tuple[int, Iterator[_Waiting]
 
     Raises: UsageError.
     """
+    if record.name is not None and record.name != _slug(record.name):
+        raise UsageError(
+            f"--name {record.name!r}: letters, digits, points, dashes and underscores alone, for example {_slug(record.name)!r}"
+        )
     paths = [Path(word) for word in call.words]
     if paths and all(path.suffix == ".zip" or path.is_dir() for path in paths):
         files = find_recordings(paths)

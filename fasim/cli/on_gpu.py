@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fasim.arch import Architecture
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.target import Variant, variants
@@ -41,15 +42,7 @@ class OnGpu:
     def __init__(self, device: Device, job: Job, label: str = "") -> None:
         self.device, self.job, self.label = device, job, label
         self.code: MachineCode = machine_code(job.kernel.module, device.card)
-        self.packing = Packing(
-            job.kernel,
-            job.grid,
-            job.block,
-            [value.value for value in job.args],
-            dynamic_smem_bytes=job.dynamic_smem_bytes,
-            names=[value.name for value in job.args],
-            arch=device.architecture,
-        )
+        self.packing = pack_job(job, device.architecture)
         self.kernel = GpuModule(device, self.code.code, self.code.arch).kernel(self.packing.launch.entry)
 
     def run(self, timeout_seconds: float) -> GpuRun:
@@ -90,6 +83,22 @@ class OnGpu:
             dynamic_smem_bytes=launch.dynamic_smem_bytes,
             registers=self.kernel.registers,
         )
+
+
+def pack_job(job: Job, arch: Architecture | None = None) -> Packing:
+    """A job's launch packed for a GPU; arch: its limits, those of the target if it is not known.
+
+    Raises: LaunchError, NotModelled.
+    """
+    return Packing(
+        job.kernel,
+        job.grid,
+        job.block,
+        [value.value for value in job.args],
+        dynamic_smem_bytes=job.dynamic_smem_bytes,
+        names=[value.name for value in job.args],
+        arch=arch,
+    )
 
 
 @contextmanager

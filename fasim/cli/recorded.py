@@ -13,7 +13,7 @@ import fasim
 from fasim.cli.job import Job, Reference, expectations
 from fasim.cli.run_options import RunOptions
 from fasim.cli.slices import check_slices
-from fasim.errors import UsageError
+from fasim.errors import CompileError, UsageError
 from fasim.gpu.recording import Recording, plain_module, recorded_argument
 from fasim.gpu.recording_file import load
 from fasim.sm.limits import triple
@@ -25,7 +25,7 @@ def prepare(path: Path, options: RunOptions) -> Job:
 
     Raises: UsageError if options are given that the recording brings itself.
     """
-    _refuse_options(path, options)
+    refuse_options(path, options)
     recording = load(path)
     return job_of(recording, options, str(path))
 
@@ -109,7 +109,11 @@ def recompiled(recording: Recording, arch: str) -> Kernel:
     else:
         entry = recording.kernel if "<" in recording.kernel else None
         name = module.source_path if module.source_path.startswith("/") else None
-        compiled = fasim.compile(module.source_text, arch=arch, defines=recording.defines, entry=entry, name=name)
+        try:
+            compiled = fasim.compile(module.source_text, arch=arch, defines=recording.defines, entry=entry, name=name)
+        except CompileError as error:
+            what = f"recording {recording.name} is for {module.arch}, and its source alone, without headers of its own, does not compile"
+            raise CompileError(f"{what} for {arch}:\n{error}") from error
     kernel = compiled.kernel(entry or recording.entry)
     for variable in kernel.program.variables:
         if variable.name in recording.variables:
@@ -136,7 +140,8 @@ def _references(recording: Recording, options: RunOptions, given: dict[str, Refe
     return references
 
 
-def _refuse_options(path: Path, options: RunOptions) -> None:
+def refuse_options(path: Path, options: RunOptions) -> None:
+    """Raises: UsageError for an option that the recording brings itself."""
     given = {
         "--entry": options.entry, "--grid": options.grid, "--block": options.block, "--smem": options.smem_bytes, "--arg": options.args,
         "--symbol": options.symbols, "-D": options.defines, "-I": options.include_dirs, "--seed": options.seed or None,

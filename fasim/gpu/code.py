@@ -39,6 +39,8 @@ def machine_code(module: Module, card: Card, cubin: bytes = b"", made_by: str = 
     Raises: UsageError if it is for another GPU; CompileError if ptxas refuses the PTX.
     """
     arch = module.compiled.arch if module.compiled else module.arch.name
+    if module.compiled is not None and module.compiled.source_text and not module.compiled.cubin:
+        raise UsageError(f"the machine code of {module.compiled.source_path} is missing: the folder cubins/ belongs beside its recording")
     if module.compiled is not None and module.compiled.cubin:
         cubin, made_by = module.compiled.cubin, module.compiled.compiler
     if cubin:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.util
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +44,8 @@ def pycuda_driver() -> Any:
 
     Raises: ToolMissing if there is no pycuda, no driver or no GPU.
     """
+    if "pycuda.driver" not in sys.modules:
+        need_driver()
     if importlib.util.find_spec("pycuda") is None:
         raise ToolMissing(
             f"pycuda is not installed: pip install pycuda ncu-report (pycuda is built with the CUDA toolkit's headers). {WITHOUT}"
@@ -61,6 +65,16 @@ def pycuda_driver() -> Any:
     except driver.Error as error:
         raise ToolMissing(f"the CUDA driver cannot be used: {reason(error)}. {WITHOUT}") from error
     return driver
+
+
+def need_driver() -> None:
+    """Raises: ToolMissing if this machine has no CUDA driver, and so no GPU that programs could use."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        how = "With an NVIDIA GPU, install its driver: https://www.nvidia.com/drivers"
+        raise ToolMissing(f"there is no GPU here: no CUDA driver ({name}). {how}. {WITHOUT}") from None
 
 
 def reason(error: BaseException) -> str:

@@ -118,6 +118,11 @@ class Packing:
         module, found = self.kernel.module, []
         for variable in self.kernel.program.variables:
             content = bytes(module.data(variable))
+            if variable.relocated and content != variable.initial:
+                raise NotModelled(
+                    f"variable {plain_name(variable.name)} holds addresses of the simulator by now, which mean nothing on a GPU: "
+                    "compile the module anew for the launch there"
+                )
             # strings of the compiler: of printf, and of assert
             ours = "$" not in variable.name and not variable.name.startswith("__unnamed_")
             found.append(

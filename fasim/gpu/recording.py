@@ -112,8 +112,14 @@ class Recording:
 
             for given in kernels.load(self.collection).inputs(self.options, self.seed):
                 made[given.name] = Value(given.name, given.value, "")
+        if len(self.arguments) != len(kernel.program.parameters):
+            raise UsageError(
+                f"recording {self.name} has {len(self.arguments)} arguments, its kernel takes {len(kernel.program.parameters)}"
+            )
         values = []
         for position, (argument, parameter) in enumerate(zip(self.arguments, kernel.program.parameters, strict=True)):
+            if argument.made == BY_KERNEL and argument.name not in made:
+                raise UsageError(f"recording {self.name}: {self.collection} has no argument {argument.name}")
             if argument.made == BY_KERNEL:
                 value = replace(made[argument.name], dtype=argument.dtype)
             elif argument.made == STORED:

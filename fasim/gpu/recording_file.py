@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import FasimError, UsageError
+from fasim.gpu.checked import check_types
 from fasim.gpu.recording import RECORDING_SCHEMA, STORED, RecordedArgument, Recording, arrays_of, figures
+from fasim.report.bits import sha256_of
 from fasim.report.measured import Card, MachineInstruction, Output, Profile, Timing
 from fasim.report.records import plain_json
 from fasim.toolchain import CompiledModule
@@ -120,18 +122,53 @@ def load(path: Path, *, counters: bool = True) -> Recording:
                 arrays[name] = dict(np.load(io.BytesIO(archive.read(name)), allow_pickle=False))
             rows = json.loads(archive.read("instructions.json")) if counters and "instructions.json" in names else None
             cubin = archive.read("kernel.cubin") if "kernel.cubin" in names else _shared_cubin(path, facts["cubin_sha256"])
-        return _recording(facts, texts, arrays, rows, cubin)
+        hashes = facts["ptx_sha256"], facts["cubin_sha256"]
+        recording = _recording(facts, texts, arrays, rows, cubin)
+        check_types(recording, Recording)
+        _check_hashes(recording, *hashes)
+        return recording
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     except FasimError:
         raise
     except _DAMAGE as error:
-        raise UsageError(f"{path} is not a recording, or is damaged ({type(error).__name__}: {error})") from error
+        raise UsageError(f"{path} is not a recording, or is damaged ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    said = str(error).strip("'\"") or type(error).__name__
+    return f"no {said}" if isinstance(error, KeyError) and " " not in said else said
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What stands in a recording's run.json, unchecked but for its form.
+
+    Raises: UsageError if it is no recording.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            facts = json.loads(archive.read("run.json"))
+        if facts["schema"] == RECORDING_SCHEMA:
+            return {"kernel": facts["kernel"], "options": facts["options"], "card": facts["card"]}
+    except (OSError, *_DAMAGE):
+        pass
+    raise UsageError(f"{path} is not a recording, or is damaged")
+
+
+def _check_hashes(recording: Recording, ptx_sha256: str, cubin_sha256: str) -> None:
+    """Raises: ValueError where contents are not those that were recorded."""
+    if recording.ptx_sha256 != ptx_sha256:
+        raise ValueError("the PTX does not have the recorded hash")
+    if recording.module.cubin and recording.cubin_sha256 != cubin_sha256:
+        raise ValueError("the machine code does not have the recorded hash")
+    for output in recording.outputs:
+        if output.values is not None and sha256_of(output.values) != output.sha256:
+            raise ValueError(f"output {output.name} does not have the recorded hash")
 
 
 def _shared_cubin(path: Path, sha256: str) -> bytes:
     shared = path.parent / CUBINS / f"{sha256}.zip"
-    if not (sha256 and shared.is_file()):
+    if not (sha256.isalnum() and shared.is_file()):
         return b""
     with zipfile.ZipFile(shared) as archive:
         return archive.read("kernel.cubin")

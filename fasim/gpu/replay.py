@@ -1,6 +1,6 @@
 """The process that ncu watches: launches what a file says, each launch between start and stop of the profiler.
 
-    python -m fasim.gpu.replay DEVICE FILE
+    python -m fasim.gpu.replay DEVICE FILE TIMEOUT_SECONDS
 
 FILE holds pickled pairs of machine code and PackedLaunch, one behind the other.
 """
@@ -19,9 +19,6 @@ from fasim.gpu.device import Device
 from fasim.gpu.launch import Buffers, GpuModule
 from fasim.gpu.packed import PackedLaunch
 
-#: a kernel under a profiler runs some twenty times
-_TIMEOUT_SECONDS = 300.0
-
 
 def write(file: IO[bytes], launches: Iterable[tuple[bytes | str, PackedLaunch]]) -> None:
     """Write launches for the process."""
@@ -29,7 +26,7 @@ def write(file: IO[bytes], launches: Iterable[tuple[bytes | str, PackedLaunch]])
         pickle.dump((code, launch), file, protocol=5)
 
 
-def replay(path: Path, device: Device) -> None:
+def replay(path: Path, device: Device, timeout_seconds: float) -> None:
     """Launch all that the file holds.
 
     All code stays loaded, the same code once: ncu finds instructions by their addresses, also long after they ran.
@@ -46,7 +43,7 @@ def replay(path: Path, device: Device) -> None:
             kernel.prepare(launch)
             device.synchronise()
             device.driver.start_profiler()
-            kernel.launch_and_wait(launch, buffers.addresses, _TIMEOUT_SECONDS)
+            kernel.launch_and_wait(launch, buffers.addresses, timeout_seconds)
             device.driver.stop_profiler()
             buffers.free()
 
@@ -58,7 +55,7 @@ def main() -> int:
     """
     try:
         with Device(int(sys.argv[1])) as device:
-            replay(Path(sys.argv[2]), device)
+            replay(Path(sys.argv[2]), device, float(sys.argv[3]))
     except FasimError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return error.exit_code

@@ -128,21 +128,28 @@ def overall(found: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """Launches side by side. verdict: over all. exit_code: 1 if there is a mismatch. saved: the file with the figure."""
+    """Launches side by side. verdict: over all. exit_code: 1 if there is a mismatch, else 2 if a recording could not be compared.
+
+    saved: the file with the figure. problems: why recordings could not be compared.
+    """
 
     launches: tuple[ComparedLaunch, ...]
     verdict: str
     exit_code: int
     version: str
     saved: str | None = None
+    problems: tuple[str, ...] = ()
     schema: str = field(default=COMPARE_SCHEMA, kw_only=True)
 
 
-def compare_report(launches: Iterable[ComparedLaunch], version: str, saved: str | None = None) -> CompareReport:
+def compare_report(
+    launches: Iterable[ComparedLaunch], version: str, saved: str | None = None, problems: Iterable[str] = ()
+) -> CompareReport:
     """Several launches as one report."""
     found = tuple(launches)
     verdict = overall([each.verdict for each in found])
-    return CompareReport(found, verdict, int(verdict == MISMATCH), version, saved)
+    known = tuple(problems)
+    return CompareReport(found, verdict, 1 if verdict == MISMATCH else 2 if known else 0, version, saved, known)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ def print_report(report: CompareReport, view: View) -> None:
                 print()
                 print_launch(launch, view)
         print(f"\n{_counted(report)}")
+    for problem in report.problems:
+        print(f"not compared   {problem}")
     if report.saved:
         print(f"\nsaved          {report.saved}")
 

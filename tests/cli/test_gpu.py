@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import sys
+from ctypes.util import find_library
 from dataclasses import replace
 from pathlib import Path
 
@@ -221,6 +222,8 @@ def no_pycuda(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pycuda", None)
     gpu_driver.pycuda_driver.cache_clear()
+    # as on a machine that has a driver
+    monkeypatch.setattr(gpu_driver, "need_driver", lambda: None)
     yield monkeypatch
     for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
         del sys.modules[name]
@@ -237,6 +240,16 @@ def test_without_pycuda(run, no_pycuda, ncu, command, tmp_path):
     report = run(f"gpu {command} --json").record
     assert report["exit_code"] == 4
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(find_library("cuda") is not None, reason="there is a CUDA driver here")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_gpu(run, command, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    outcome = run(f"gpu {command}")
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err.startswith("error: there is no GPU here: no CUDA driver (libcuda.so.1). With an NVIDIA GPU, install its driver")
+    assert len(outcome.err.strip().splitlines()) == 1 and sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from fasim.gpu import driver as gpu_driver
 from fasim.gpu import profiling
 from fasim.gpu.recording import BY_KERNEL, STORED
 from fasim.gpu.recording_file import load, save
+from fasim.report.bits import sha256_of
 from fasim.sass.listing import listing
 from tests.cli.test_gpu import AXPY, FAULTS, MANY, VARIABLES, recording_of_the_report
 from tests.gpu import conftest as fixtures
@@ -272,12 +275,15 @@ def test_another_output_is_a_mismatch(run, recorded):
     (output,) = recording.outputs
     values = output.values.copy()
     values[7] = np.nextafter(values[7], np.float32(np.inf))
-    save(recorded, replace(recording, outputs=(replace(output, values=values, sha256="0" * 64),)))
+    save(recorded, replace(recording, outputs=(replace(output, values=values, sha256=sha256_of(values)),)))
     outcome = run("compare r.zip --json")
     assert (outcome.code, outcome.record["verdict"]) == (1, "MISMATCH")
     (found,) = outcome.record["launches"][0]["outputs"]
     assert (found["differing"], found["largest_distance"], found["equal"]) == (1, 1, False)
     assert run("compare r.zip").code == 1
+    save(recorded, replace(recording, outputs=(replace(output, values=values, sha256="0" * 64),)))
+    outcome = run("compare r.zip")
+    assert (outcome.code, "output y does not have the recorded hash" in outcome.err) == (2, True)
 
 
 def test_other_printed_text_is_a_mismatch(run, gpu):
@@ -355,13 +361,13 @@ def test_a_recording_of_the_same_launch_where_there_is_no_gpu(run, gpu, no_gpu):
     for line, name in (("axpy --n 60", "axpy-n60"), (AXPY, "axpy-grid8x1x1")):
         outcome = run(f"compare {line} --no-counters --json")
         assert outcome.code == 0, outcome.err
-        assert "comparing with 1 recordings in recordings" in outcome.err
+        assert "comparing with recordings/mine/" in outcome.err
         assert len(outcome.record["launches"]) == 1
         assert outcome.record["launches"][0]["name"].startswith(name.split("-")[0])
     for line in ("axpy --n 61", "axpy --n 60 --seed 1", AXPY.replace("n=1000", "n=999"), AXPY.replace("--grid 8", "--grid 9")):
         outcome = run(f"compare {line} --no-counters")
         assert outcome.code == 4
-        assert "There is no recording of this launch either" in outcome.err
+        assert "There is no recording of this launch in recordings either" in outcome.err
 
 
 def test_a_gpu_without_ncu_is_not_replaced_by_recordings(run, gpu, monkeypatch):
@@ -401,4 +407,38 @@ def test_quick_leaves_large_ones_out(run, recorded):
     assert len(run("compare r.zip large.zip --quick --json").record["launches"]) == 1
     outcome = run("compare large.zip --quick")
     assert outcome.code == 2
-    assert "every recording was left out" in outcome.err
+    assert "1 of 1 recordings take long to simulate" in outcome.err
+
+
+def test_one_that_cannot_be_compared_does_not_stop_the_others(run, recorded, tmp_path):
+    folder = tmp_path / "several"
+    folder.mkdir()
+    for name in ("a", "c"):
+        (folder / f"{name}.zip").write_bytes(recorded.read_bytes())
+    (folder / "b.zip").write_bytes(b"no archive")
+    outcome = run(f"compare {folder} --json")
+    assert outcome.code == 2 and len(outcome.record["launches"]) == 2
+    (problem,) = outcome.record["problems"]
+    assert "b.zip is not a recording, or is damaged" in problem and "not compared: " in outcome.err
+    outcome = run(f"compare {folder}/a.zip --grid 3")
+    assert outcome.code == 2 and "--grid is for files" in outcome.err
+
+
+FIELDS = [
+    ("entry", 1e30), ("defines", None), ("collection", [1]), ("profile", {"launch": 0}), ("seed", {}), ("kernel", 1.5), ("date", 1.5),
+    ("grid", [1, 2]), ("block", "x"), ("options", [1]), ("card", {"sms": "x"}), ("arguments", []), ("outputs", [{}]),
+    ("timings", {"warm": 3}),
+    ("ptx_sha256", "0"), ("dynamic_smem_bytes", "many"), ("flops", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), FIELDS, ids=[name for name, _ in FIELDS])
+def test_changed_facts_are_one_clear_error(run, recorded, name, value):
+    with zipfile.ZipFile(recorded) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    members["run.json"] = json.dumps({**json.loads(members["run.json"]), name: value}).encode()
+    with zipfile.ZipFile(recorded, "w") as archive:
+        for each, data in members.items():
+            archive.writestr(each, data)
+    outcome = run("compare r.zip")
+    assert outcome.code == 2 and "Traceback" not in outcome.err and "r.zip" in outcome.err, outcome.err

@@ -24,8 +24,8 @@ if [ "$1" = --version ]; then
 fi
 printf '%s\\n' "$@" > "{folder}/arguments"
 env > "{folder}/environment"
-for last; do :; done
-cp "$last" "{folder}/launches.pickle"
+for each; do file="$last"; last="$each"; done
+cp "$file" "{folder}/launches.pickle"
 while [ "$1" != -o ]; do shift; done
 cp "{report}" "$2"
 echo "==PROF== Report: $2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ def no_pycuda(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
         monkeypatch.delitem(sys.modules, name)
     gpu_driver.pycuda_driver.cache_clear()
+    # as on a machine that has a driver
+    monkeypatch.setattr(gpu_driver, "need_driver", lambda: None)
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
         del sys.modules[name]
@@ -105,6 +108,14 @@ def test_a_driver_that_does_not_tell_a_limit(gpu):
     del gpu.attributes["RESERVED_SHARED_MEMORY_PER_BLOCK"]
     with pytest.raises(GpuError, match="GPU 0: the driver or pycuda does not know RESERVED_SHARED_MEMORY_PER_BLOCK: update"):
         Device().architecture  # noqa: B018
+
+
+@pytest.mark.skipif(find_library("cuda") is not None, reason="there is a CUDA driver here")
+def test_no_driver():
+    with pytest.raises(
+        ToolMissing, match=r"there is no GPU here: no CUDA driver \(libcuda.so.1\)\. With an NVIDIA GPU, install its driver"
+    ):
+        gpu_driver.need_driver()
 
 
 def test_no_pycuda(no_pycuda, monkeypatch):

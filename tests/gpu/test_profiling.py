@@ -72,7 +72,7 @@ def test_what_ncu_is_told(ncu, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     profile_launches([(MachineCode(cubin, "", "sm_90"), launch()) for cubin in ncu.cubins], 3)
     words = ncu.arguments
-    assert words[-5:-1] == [sys.executable, "-m", "fasim.gpu.replay", "3"]
+    assert words[-6:-2] == [sys.executable, "-m", "fasim.gpu.replay", "3"] and float(words[-1]) >= 60
     assert words[words.index("--clock-control") + 1] == "none"
     assert words[words.index("--profile-from-start") + 1] == "off"
     (path,) = [line for line in (ncu.folder / "environment").read_text().splitlines() if line.startswith("PYTHONPATH=")]
@@ -82,7 +82,7 @@ def test_what_ncu_is_told(ncu, monkeypatch):
     assert [code for code, _ in written] == ncu.cubins
     assert [each.buffers[0].tolist() for _, each in written] == [[0, 1, 2]] * 4
     # nothing stays behind
-    assert not Path(words[-1]).exists()
+    assert not Path(words[-2]).exists()
 
 
 def test_the_process_launches_what_was_written(ncu, gpu, monkeypatch):
@@ -93,7 +93,7 @@ def test_the_process_launches_what_was_written(ncu, gpu, monkeypatch):
     ncu.chosen.append(0)
     with pytest.raises(FasimError, match="not made with this machine code"):
         profile_launches([(MachineCode(module.compiled.cubin, "", "sm_90"), packed)], 0)
-    monkeypatch.setattr(sys, "argv", ["replay", "0", str(ncu.launches)])
+    monkeypatch.setattr(sys, "argv", ["replay", "0", str(ncu.launches), "60"])
     assert replay.main() == 0
     assert [each[:2] for each in gpu.log if each[0] in ("launch", "start profiler", "stop profiler")] == [
         ("start profiler",),

@@ -33,7 +33,7 @@ def process(gpu, tmp_path, monkeypatch):
         path = tmp_path / "launches.pickle"
         with path.open("wb") as file:
             replay.write(file, launches)
-        monkeypatch.setattr(sys, "argv", ["replay", str(device), str(path)])
+        monkeypatch.setattr(sys, "argv", ["replay", str(device), str(path), "60"])
         return replay.main()
 
     return run
