@@ -93,6 +93,8 @@ def case_job(name: str, run: dict[str, Any], inputs: dict[str, Any], arch: str =
 
 
 if __name__ == "__main__":
+    if not 2 <= len(sys.argv) <= 3:
+        sys.exit("usage: python recordings/pack.py FOLDER [sm_NN]")
     destination, arch = Path(sys.argv[1]), sys.argv[2:]
     pack_collection(destination, [option for name in arch for option in ("--arch", name)])
     pack_cases(destination, arch)

@@ -14,6 +14,7 @@ EPILOG = (
     "Needs an NVIDIA GPU, its driver and pycuda: pip install pycuda ncu-report. Exit code 4 if one of them is missing, with what to do "
     "about it. Without a GPU: fasim compare."
 )
+PACK_EPILOG = "Then, on the machine with the GPU: fasim gpu record FOLDER -o RECORDINGS"
 app = typer.Typer(no_args_is_help=True, epilog=EPILOG, help="The identical kernel on a real GPU: run, time, profile, record.")
 
 _OutFolder = Annotated[
@@ -107,7 +108,7 @@ def record(
     return carry_out(call, GpuOptions(device, timeout), RecordOptions(out, name, profile, time, share_cubins))
 
 
-@launch_command(app, EPILOG, simulates=False, path="gpu")
+@launch_command(app, PACK_EPILOG, simulates=False, path="gpu")
 def pack(call: Call, out: _OutFolder = None, name: _Name = None, share_cubins: _Share = False) -> int:
     """Write compiled launches that wait for a GPU, to record them on a machine that has no compiler. Needs no GPU."""
     from fasim.cli.gpu_record import RecordOptions

@@ -102,25 +102,32 @@ def write_recordings(call: Call, gpu: GpuOptions, record: RecordOptions) -> GpuR
         find_tool("ncu")
     # by place: recordings in different folders may have one name
     done: dict[Path, GpuRecorded] = {}
-    with Device(gpu.device) as device:
-        total, waiting = _waiting(for_device(call, device).with_options(portable=True), record)
+    device = Device(gpu.device)
+    total, waiting = _waiting(for_device(call, device).with_options(portable=True), record)
+    numbered, more = enumerate(waiting, 1), True
+    while more:
         to_profile: list[_Measured] = []
-        for number, each in enumerate(waiting, 1):
-            try:
-                measured = _measure(device, each, gpu, record)
-                if total > 1 or not record.profile:
-                    # one alone is written when it has its counters, or not at all
-                    save(measured.place, measured.recording, share_cubin=record.share_cubins)
-                done[each.place] = GpuRecorded(each.name, str(each.place))
-                to_profile.append(measured)
-            except FasimError as error:
-                if total == 1 or device.broken:
-                    raise
-                done[each.place] = GpuRecorded(each.name, None, _first_line(error))
-            _progress(number, total, each.name)
-            if record.profile and to_profile and (number == total or _is_enough(to_profile)):
-                done |= _profile(to_profile, gpu, record, alone=total == 1)
-                to_profile = []
+        with device:
+            more = False
+            for number, each in numbered:
+                try:
+                    measured = _measure(device, each, gpu, record)
+                    if total > 1 or not record.profile:
+                        # one alone is written when it has its counters, or not at all
+                        save(measured.place, measured.recording, share_cubin=record.share_cubins)
+                    done[each.place] = GpuRecorded(each.name, str(each.place))
+                    to_profile.append(measured)
+                except FasimError as error:
+                    if total == 1 or device.broken:
+                        raise
+                    done[each.place] = GpuRecorded(each.name, None, _first_line(error))
+                _progress(number, total, each.name)
+                if _is_enough(to_profile):
+                    more = True
+                    break
+        # without a context of ours: ncu's process may need the GPU for itself
+        if record.profile and to_profile:
+            done |= _profile(to_profile, gpu, record, alone=total == 1)
     results = list(done.values())
     return GpuRecordReport(device.card, results, int(any(each.problem for each in results)), fasim.__version__)
 

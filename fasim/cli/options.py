@@ -10,8 +10,8 @@ import typer
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[KERNEL | FILE] [KERNEL OPTIONS]",
-        help="A kernel of the collection (fasim kernels), or a .cu or .ptx file.",
+        metavar="[KERNEL | FILE | RECORDING] [KERNEL OPTIONS]",
+        help="A kernel of the collection (fasim kernels), a .cu or .ptx file, or a recording (.zip).",
         show_default=False,
     ),
 ]

@@ -32,20 +32,17 @@ class MachineCode:
         return hashlib.sha256(self.code.encode("utf-8", "surrogateescape") if isinstance(self.code, str) else self.code).hexdigest()
 
 
-def machine_code(module: Module, card: Card, cubin: bytes = b"", made_by: str = "") -> MachineCode:
+def machine_code(module: Module, card: Card) -> MachineCode:
     """The machine code of a module; PTX goes to ptxas if there is one, so that its hash is known, else to the driver.
 
-    cubin, made_by: code that exists already, of a recording.
     Raises: UsageError if it is for another GPU; CompileError if ptxas refuses the PTX.
     """
-    arch = module.compiled.arch if module.compiled else module.arch.name
-    if module.compiled is not None and module.compiled.source_text and not module.compiled.cubin:
-        raise UsageError(f"the machine code of {module.compiled.source_path} is missing: the folder cubins/ belongs beside its recording")
-    if module.compiled is not None and module.compiled.cubin:
-        cubin, made_by = module.compiled.cubin, module.compiled.compiler
-    if cubin:
-        _check_arch(arch, card)
-        return MachineCode(cubin, made_by, arch)
+    compiled = module.compiled
+    if compiled is not None and compiled.cubin:
+        _check_arch(compiled.arch, card)
+        return MachineCode(compiled.cubin, compiled.compiler, compiled.arch)
+    if compiled is not None:
+        raise UsageError(f"the machine code of {compiled.source_path} is missing: the folder cubins/ belongs beside its recording")
     from fasim.toolchain.ptxas import assemble
 
     try:
@@ -62,4 +59,5 @@ def _check_arch(arch: str, card: Card) -> None:
     mine = int(card.arch.removeprefix("sm_"))
     fits = number == mine if suffix == "a" else number // 10 == mine // 10 and number <= mine
     if not fits:
-        raise UsageError(f"the machine code is for {arch}, and {card.name} is {card.arch}: leave --arch out, or say --arch {card.arch}")
+        how = f"compile for {card.arch} (--arch {card.arch}, or arch={card.arch!r} of fasim.compile)"
+        raise UsageError(f"the machine code is for {arch}, and {card.name} is {card.arch}: {how}")

@@ -88,7 +88,7 @@ class Recording:
     @property
     def cubin_sha256(self) -> str:
         """SHA-256 of the machine code that ran, "" if the driver assembled the PTX."""
-        return hashlib.sha256(self.module.cubin).hexdigest() if self.module.cubin else self.tools.get("cubin_sha256", "")
+        return hashlib.sha256(self.module.cubin).hexdigest() if self.module.cubin else ""
 
     def load_kernel(self) -> Kernel:
         """The kernel from the recorded PTX, ready to simulate; variables hold what they held."""

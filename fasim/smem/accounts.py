@@ -19,7 +19,7 @@ from fasim.numerics.native import (
 from fasim.smem.wavefront_rule import BYPASS, bypass_figures
 from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
 
-# an account: int64 words; the results of the last execution and of all, the worst execution; of bulk copies the lanes that filled with
+# an account: int64 words; the results of the last execution and of all, the worst execution; of cp.async.cg the lanes that filled with
 # zeros, and the source page's figures if all lanes copied and if all filled (see `bypass_figures`); then four times 32 addresses
 (
     S_CODE,

@@ -291,7 +291,7 @@ def test_no_ncu(run, gpu, monkeypatch, command, tmp_path):
 
 REFUSED = [
     ("axpy --n 10 --device 3", 2, "there is no GPU 3; there are 0: NVIDIA H200"),
-    ("axpy --n 10 --arch sm_80", 2, "the machine code is for sm_80, and NVIDIA H200 is sm_90: leave --arch out"),
+    ("axpy --n 10 --arch sm_80", 2, "the machine code is for sm_80, and NVIDIA H200 is sm_90: compile for sm_90"),
     (f"{MANY} --entry shared --smem 232449 --arg out=i32[32]:zeros", 2, "allows 232448"),
     ("faults.cu --entry talk --grid 1,65536 --block 32 --arg p=i32[32]:zeros", 2, "grid.y is 65536"),
     ("faults.cu --entry talk --grid 1 --block 1025 --arg p=i32[32]:zeros", 2, "block.x is 1025"),
