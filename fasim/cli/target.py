@@ -14,6 +14,7 @@ from fasim.cli import collection, ownfile
 from fasim.cli.job import Job
 from fasim.cli.run_options import RunOptions
 from fasim.errors import UsageError
+from fasim.report.option_text import value_text
 
 SOURCE_SUFFIXES = (".cu", ".ptx", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 RECORDING_SUFFIX = ".zip"
@@ -126,8 +127,4 @@ def split_values(text: str) -> list[str]:
 def labels(chosen: Sequence[dict[str, Any]]) -> list[str]:
     """What distinguishes the variants: names and values of the options that differ."""
     varying = [name for name in chosen[0] if len({str(each[name]) for each in chosen}) > 1]
-    return [" ".join(f"{name}={_plain(each[name])}" for name in varying) for each in chosen]
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return [" ".join(f"{name}={value_text(each[name])}" for name in varying) for each in chosen]

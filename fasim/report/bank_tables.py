@@ -10,6 +10,7 @@ from fasim.report.bank_access import Cost
 from fasim.report.bank_advice import Advice, PaddingAdvice, SwizzleAdvice
 from fasim.report.bank_picture import picture_text
 from fasim.report.banks import AccessDetail, AccessRow, BanksReport, BanksVariant, aligned_rows
+from fasim.report.option_text import value_text
 from fasim.smem.layouts import Swizzle
 
 if TYPE_CHECKING:
@@ -57,13 +58,9 @@ def print_banks(report: BanksReport, *, columns: int | None, color: bool, every_
 def _headline(report: BanksReport) -> str:
     first = report.variants[0]
     varying = {name for name in first.options if len({str(each.options.get(name)) for each in report.variants}) > 1}
-    options = "".join(f" {name}={_plain(value)}" for name, value in first.options.items() if name not in varying)
+    options = "".join(f" {name}={value_text(value)}" for name, value in first.options.items() if name not in varying)
     tool = ", ".join(part for part in (report.arch, report.compiler) if part)
     return f"kernel         {report.kernel}{options}\nsource         {report.source} ({tool})"
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _new_table(has_steps: bool) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fasim.report.gpu_reports import GpuLaunchFacts, GpuProfiled, GpuProfileReport, GpuRunReport, GpuTimed, GpuTimeReport
 from fasim.report.measured import Card, MachineInstruction, Profile
+from fasim.report.option_text import options_text
 from fasim.report.steps import SourceLines
 from fasim.report.text import aligned, output_lines, size
 
@@ -32,7 +33,7 @@ def card_text(card: Card) -> str:
 
 
 def _head(launch: GpuLaunchFacts, card: Card) -> list[tuple[str, str]]:
-    options = "".join(f" {name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in launch.options.items())
+    options = options_text(launch.options)
     smem = launch.static_smem_bytes + launch.dynamic_smem_bytes
     return [
         ("kernel", launch.kernel + options),

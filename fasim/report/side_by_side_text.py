@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fasim.report.bits import BitDifference, BitsComparison
 from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH
 from fasim.report.match_totals import NOISE, ComparedTotal
+from fasim.report.option_text import options_text
 from fasim.report.side_by_side import ComparedLaunch, ComparedRow, CompareReport, path_text
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def print_launch(launch: ComparedLaunch, view: View) -> None:
 
 
 def _headline(launch: ComparedLaunch) -> str:
-    options = "".join(f" {name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in launch.options.items())
+    options = options_text(launch.options)
     driver, tool = launch.driver and f"driver {launch.driver}", launch.tool and f"ncu {launch.tool}"
     simulated = ", ".join(part for part in (launch.arch, launch.compiler) if part)
     measured = ", ".join(part for part in (launch.card, driver, tool, launch.date) if part)

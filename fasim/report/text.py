@@ -6,6 +6,7 @@ import linecache
 
 from fasim.report.check import relative
 from fasim.report.compare import Comparison, Statistics
+from fasim.report.option_text import options_text
 from fasim.report.records import LineCount, OutputReport, RunReport
 
 _GREEN, _RED, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[0m"
@@ -16,7 +17,7 @@ _LINES_SHOWN, _LINE_WIDTH = 20, 90
 
 def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -> str:
     """The table that `fasim run` prints; counts: with the instruction mix."""
-    options = "".join(f" {name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in report.options.items())
+    options = options_text(report.options)
     rows = [
         ("kernel", report.kernel + options),
         ("source", f"{report.source} ({', '.join(part for part in (report.arch, report.compiler) if part)})"),
