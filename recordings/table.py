@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+FOLDER = Path(__file__).parent
 HEAD = """\
 | launches with counters | outputs equal | lines equal | ptxas | ncu | wavefronts: simulated | ptxas | noise | GPU | conflicts: simulated | ptxas | noise | GPU |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
@@ -22,7 +24,9 @@ def group(launch: dict[str, Any]) -> str:
     options = launch["options"]
     if launch["kernel"] == "fa_v21":
         return f"v2.1, D={options['head_dim']}, {options['batch'] * options['heads']} heads".replace(" 1 heads", " one head")
-    return f"`{launch['kernel']}`" if options else "the cases"
+    if options:
+        return f"`{launch['kernel']}`"
+    return "other programs" if any(FOLDER.rglob(f"programs/{launch['name']}.zip")) else "the cases"
 
 
 def count(found: Counter[str], launch: dict[str, Any]) -> None:
@@ -30,6 +34,7 @@ def count(found: Counter[str], launch: dict[str, Any]) -> None:
     found["launches"] += 1
     found["outputs"] += len(launch["outputs"])
     found["equal outputs"] += sum(output["equal"] for output in launch["outputs"])
+    found["contracted"] += sum(output["contracted"] for output in launch["outputs"])
     for row in launch["accesses"]:
         if row["simulated"]["wavefronts"] or row["measured"]["wavefronts"]:
             found["lines"] += 1
@@ -45,7 +50,7 @@ def line(name: str, found: Counter[str]) -> str:
     """One line of the table."""
     cells = [
         f"{name}: {found['launches']}",
-        f"{found['equal outputs']} of {found['outputs']}",
+        f"{found['equal outputs']} of {found['outputs']}" + (f", {found['contracted']} contracted" if found["contracted"] else ""),
         f"{found['equal']} of {found['lines']}" if found["lines"] else "none",
         found["ptxas"] or "",
         found["fills"] or "",

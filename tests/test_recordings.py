@@ -16,7 +16,7 @@ from fasim.gpu.recording import RECORDING_SCHEMA
 from fasim.gpu.recording_file import CUBINS, find_recordings, load
 from fasim.kernels import attention
 from fasim.report.match import EQUAL, KNOWN, MISMATCH
-from fasim.report.match_totals import NOISE
+from fasim.report.match_totals import NOISE, TURNS
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "recordings"
@@ -26,6 +26,10 @@ import caselib  # noqa: E402  the cases import it by this name
 
 ALL = find_recordings([FOLDER])
 QUICK = [path for path in ALL if not is_large(load(path, counters=False))]
+#: what ptxas contracts so that a bit of an output depends on it
+CONTRACTED = {"fft64_sincos", "gauss_jordan_f64"}
+#: atomics that are repeated until they succeed
+TAKES_TURNS = {"lane_spin_lock", "shared_atomics", "atomics_shared_all", "atomic_float_max_cas"}
 SAFE_CASES = [run["id"] for name in caselib.names() for run in caselib.load(name)["runs"] if run["gpu"] == "safe"]
 
 
@@ -42,7 +46,10 @@ def facts(path):
 def test_simulation_gives_what_the_gpu_gave(path):
     recording = load(path)
     compared = compare_recording(recording, CALL, path)
-    assert recording.outputs and [output.name for output in compared.outputs if not output.equal] == []
+    contracted = {output.name for output in compared.outputs if output.contracted}
+    assert recording.outputs and [output.name for output in compared.outputs if not output.equal and output.name not in contracted] == []
+    # only kernels of which ptxas makes something else than PTX says, as it may
+    assert bool(contracted) == bool(compared.contractions) == (path.stem in CONTRACTED)
     wrong = [(row.line, row.simulated_op, row.simulated, row.measured, row.why) for row in compared.accesses if row.verdict == MISMATCH]
     assert wrong == []
     assert [(total.name, total.simulated, total.measured, total.why) for total in compared.totals if total.verdict == MISMATCH] == []
@@ -62,9 +69,11 @@ def test_simulation_gives_what_the_gpu_gave(path):
         )
         assert totals[name].simulated + changed == totals[name].measured
     spilled = any(x.executions and x.opcode.startswith(("LDL", "STL")) for x in recording.profile.instructions)
-    taken_turns = recording.kernel == "lane_spin_lock"
-    if not compared.ctas_share_sm and not spilled and not taken_turns:
-        assert NOISE not in compared.comparisons
+    if not compared.ctas_share_sm and not spilled:
+        for total in (total for total in compared.totals if total.verdict == NOISE):
+            assert 0 < total.rest <= max(4, 0.02 * totals[total.name.replace("bank_conflicts_pipe_lsu", "pipe_lsu_wavefronts")].measured)
+    if TURNS in compared.comparisons:
+        assert path.stem in TAKES_TURNS
 
 
 def test_recordings_fit_into_the_repository():
@@ -97,7 +106,7 @@ def test_recordings_describe_themselves(path):
         assert timing["repetitions"] >= 20 and timing["sm_clock_mhz"] > 300
     assert (path.parent / CUBINS / f"{found['cubin_sha256']}.zip").is_file()
     # the sources are called by their names alone
-    assert found["module"]["source_path"].startswith(("/kernels/", "/tests/cases/"))
+    assert found["module"]["source_path"].startswith(("/kernels/", "/tests/cases/", "/k", "/wmma"))
 
 
 def test_v21_is_recorded_in_every_configuration():
@@ -115,7 +124,7 @@ def test_v21_is_recorded_in_every_configuration():
 def test_times_of_the_published_sizes_are_recorded():
     found = [facts(path)["options"] for path in ALL if path.parent.name == "fa_v21" and facts(path)["timings"]]
     for n in (1024, 2048, 4096, 8192):
-        for bc in (32, 64):
+        for bc in (32, 64, 128):
             for layout in attention.LAYOUTS:
                 for causal in (False, True):
                     for head_dim in (64, 128):
@@ -128,6 +137,8 @@ def test_all_cases_that_a_gpu_may_run_are_recorded():
     assert recorded == set(SAFE_CASES)
 
 
-@pytest.mark.parametrize("kernel", ["gemm_tiled", "gemm_mma", "transpose", "softmax_rows", "histogram", "reduce", "axpy"])
+@pytest.mark.parametrize(
+    "kernel", ["gemm_tiled", "gemm_mma", "transpose", "softmax_rows", "histogram", "reduce", "axpy", "fa_v20", "attention_naive"]
+)
 def test_other_kernels_are_recorded(kernel):
     assert any(facts(path)["profile"] and facts(path)["timings"] for path in ALL if path.parent.name == kernel)

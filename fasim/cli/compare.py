@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,13 @@ from fasim.errors import FasimError, ToolMissing, UsageError
 from fasim.gpu.driver import pycuda_driver
 from fasim.gpu.recording import Recording, recorded_output, variable_name
 from fasim.gpu.recording_file import find_recordings, load, read_facts
+from fasim.ptx.contract import Contraction, MachineLine, contract
 from fasim.report.bits import BitsComparison, compare_output
 from fasim.report.measured import Output
 from fasim.report.records import to_json
 from fasim.report.side_by_side import ComparedLaunch, Origin, compare_launch, compare_report
 from fasim.report.steps import SourceLines
+from fasim.sass.listing import listing
 from fasim.sm.limits import triple
 
 #: where the recordings of the repository are, from its top
@@ -135,6 +137,7 @@ def compare_recording(recording: Recording, call: Call, path: Path | None = None
         printed: list[str] = []
         result, _ = launch(job, call.with_options(json=True).options, printed)
         outputs = [*_outputs(recording, job), *_printed(recording, "".join(printed))]
+        outputs, contractions = _contracted(recording, call, outputs)
     except FasimError as error:
         error.args = (f"{path or recording.name}: {error}", *error.args[1:])
         raise
@@ -143,7 +146,30 @@ def compare_recording(recording: Recording, call: Call, path: Path | None = None
     facts = module.arch, module.compiler, card.name, card.driver, recording.date
     origin = Origin(recording.name, recording.kernel, recording.options, *facts)
     sources = {module.source_path: module.source_text} if module.source_text else {}
-    return compare_launch(origin, result, outputs, recording.profile, sms=card.sms, lines=SourceLines(sources))
+    return compare_launch(origin, result, outputs, recording.profile, sms=card.sms, lines=SourceLines(sources), contractions=contractions)
+
+
+def _contracted(recording: Recording, call: Call, outputs: list[BitsComparison]) -> tuple[list[BitsComparison], list[Contraction]]:
+    """Where outputs differ: what they are with the multiplications and additions contracted that the machine code contracts."""
+    if all(output.equal for output in outputs):
+        return outputs, []
+    ptx, contractions = contract(recording.module.ptx, _machine_lines(recording))
+    if not contractions:
+        return outputs, []
+    again = job_of(replace(recording, module=replace(recording.module, ptx=ptx)), call.with_options(arch="").options)
+    launch(again, call.with_options(json=True).options, [])
+    equal = {output.name for output in _outputs(recording, again) if output.equal}
+    settled = [output if output.equal else replace(output, contracted=output.name in equal) for output in outputs]
+    return settled, contractions if any(output.contracted for output in settled) else []
+
+
+def _machine_lines(recording: Recording) -> list[MachineLine]:
+    """The machine code by PTX line: from ncu, else from nvdisasm."""
+    if recording.profile is not None and recording.profile.instructions:
+        return [MachineLine(each.text, each.ptx_line, each.place) for each in recording.profile.instructions]
+    if not recording.module.cubin:
+        return []
+    return [MachineLine(each.text, each.ptx_line, each.place) for each in listing(recording.module.cubin, recording.entry)]
 
 
 def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:

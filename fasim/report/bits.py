@@ -13,6 +13,7 @@ from fasim.numerics.dtypes import DTYPES, is_float, to_float64
 from fasim.report.measured import Output
 
 Array = np.ndarray[Any, Any]
+CONTRACTED = "contracted"
 #: differing elements that are named
 SHOWN = 4
 #: elements compared at a time
@@ -43,6 +44,7 @@ class BitsComparison:
     elements without a NaN, in ulp for floating point (numbers of the type from one to the other, so that +0 and -0 are 0 apart, though
     their bits differ), the absolute difference for integers; None if there is no such element. nan_payloads: differing elements that are
     NaN on both sides. zero_signs: differing elements that are zero on both sides. first: the first differing elements.
+    contracted: it differs as PTX stands, and is equal once the additions are contracted that are contracted in the machine code.
     """
 
     name: str
@@ -56,11 +58,12 @@ class BitsComparison:
     nan_payloads: int = 0
     zero_signs: int = 0
     first: tuple[BitDifference, ...] = ()
+    contracted: bool = False
 
     @property
     def verdict(self) -> str:
-        """`equal` or `DIFFERENT`."""
-        return "equal" if self.equal else "DIFFERENT"
+        """`equal`, `contracted` or `DIFFERENT`."""
+        return "equal" if self.equal else CONTRACTED if self.contracted else "DIFFERENT"
 
 
 def sha256_of(values: Array) -> str:

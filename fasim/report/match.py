@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fasim.report import ncu_conditions
 from fasim.report.machine_classes import BY_NAME, MULTIPLE, PURE, REUSED
 
 Place = tuple[tuple[str, int], ...]
@@ -38,7 +39,8 @@ class Item:
     took part in every execution, one_lane, whether no more than one did; origin, the mnemonic on its PTX line; branched_around, no warp
     executed that, though it is of this class.
     counted_in: the part of the hardware counters' names (ld, st, atom), empty if none counts it.
-    Of copies: as_copies and as_fills as in SharedAccess; taken_for, whether ncu takes all lanes for "copies" or "fills".
+    Of copies: as_if as in SharedAccess; taken_for, which of these ncu has for an instruction of the machine, -1 for none of them;
+    guard_as, what it takes the predicate before it for if it does not read that: "true" or "false".
     """
 
     name: str
@@ -58,9 +60,9 @@ class Item:
     origin: str = ""
     branched_around: bool = False
     counted_in: str = ""
-    as_copies: tuple[int, int] = (0, 0)
-    as_fills: tuple[int, int] = (0, 0)
-    taken_for: str = ""
+    as_if: tuple[tuple[int, int], ...] = ()
+    taken_for: int = ncu_conditions.NOT_TAKEN
+    guard_as: str = ""
 
     @property
     def key(self) -> Place:
@@ -243,7 +245,7 @@ def decide(ours: Items, theirs: Items) -> str:
     if before == after:
         if _costs(ours) == _costs(theirs):
             return EQUAL if _by_key(ours) == _by_key(theirs) else MOVED
-        if _taken_for_others(ours, theirs):
+        if ncu_conditions.explains(ours, theirs):
             return FILLS
         return MERGED if _aggregated(ours, theirs) else MISMATCH
     if not after:
@@ -261,16 +263,9 @@ def _aggregated(ours: Items, theirs: Items) -> bool:
     """Whether one lane works for the others, which ptxas does of atomics alone."""
     if not _is_atomic(ours) or any(x.guarded for x in ours):
         return False
+    if all(x.guarded and x.one_lane and x.wavefronts <= x.executions for x in theirs):
+        return True
     return any(x.guarded and x.one_lane for x in theirs) and _costs(theirs)[0] < _costs(ours)[0]
-
-
-def _taken_for_others(ours: Items, theirs: Items) -> bool:
-    """Whether ncu counts what it would if all lanes copied, or all filled with zeros."""
-    taken = {x.taken_for for x in theirs}
-    if len(taken) != 1 or "" in taken:
-        return False
-    figures = [x.as_copies if taken == {"copies"} else x.as_fills for x in ours]
-    return (sum(f[0] for f in figures), sum(f[1] for f in figures)) == _costs(theirs)
 
 
 def _by_key(items: Items) -> Counter[Place]:
@@ -286,8 +281,10 @@ def _is_atomic(items: Items) -> bool:
 
 def _same_operations(ours: Items, theirs: Items) -> str:
     before, after, name = operations(ours).total(), operations(theirs).total(), ours[0].name
-    if after > before and any(item.guarded for item in theirs):
-        return PREDICATED if _predicate_costs_nothing(ours, theirs) else MISMATCH
+    if _aggregated(ours, theirs):
+        return MERGED
+    if after > before and any(item.guarded for item in theirs) and _predicate_costs_nothing(ours, theirs):
+        return PREDICATED
     if name in MULTIPLE and after % before == 0 and len(theirs) == len(ours) * (after // before) > len(ours):
         return SPLIT
     if _may_spin(ours):
@@ -302,7 +299,7 @@ def _predicate_costs_nothing(ours: Items, theirs: Items) -> bool:
     """Whether lanes that took part cost the same, whatever the predicate did to executions; what was loaded may be kept."""
     (cost, ideal), (cost_now, ideal_now) = _costs(ours), _costs(theirs)
     reused = ours[0].name in REUSED and ideal_now < ideal
-    return (cost, ideal) == (cost_now, ideal_now) or reused or _taken_for_others(ours, theirs)
+    return (cost, ideal) == (cost_now, ideal_now) or reused or ncu_conditions.explains(ours, theirs)
 
 
 def _may_spin(items: Items) -> bool:
@@ -329,7 +326,7 @@ def explain(verdict: str, ours: Items, theirs: Items) -> str:
     if verdict == MISMATCH:
         return _mismatch(before, after, theirs)
     if verdict == FILLS:
-        return f"ncu takes all lanes for {theirs[0].taken_for}, since it does not read their condition in P0"
+        return ncu_conditions.reason(theirs[0])
     if verdict == NOT_COUNTED:
         return "a loop in the machine code, whose length depends on who wins"
     if verdict == REMOVED and not after:
@@ -340,8 +337,10 @@ def explain(verdict: str, ours: Items, theirs: Items) -> str:
         if not _works(theirs):
             return f"{_listed(after)} that ptxas put in, no wavefronts"
         return f"{_listed(after)} {_made_for(theirs)}"
+    if verdict == MERGED and set(before) == set(after):
+        return "one lane of the warp does it for all"
     if before == after:
-        return "counted on another line" if verdict == MOVED else "one lane of the warp does it for all"
+        return "counted on another line"
     if verdict == MOVED or (verdict == SPLIT and set(before) == set(after)):
         copies = f": {len(ours)} became {len(theirs)}" if verdict == SPLIT else _loop_note(before.total(), after.total())
         return f"executed {after.total():,} times instead of {before.total():,}{copies}"

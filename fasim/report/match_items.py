@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fasim.isa.program import SourceInstruction
+from fasim.report import ncu_conditions
 from fasim.report.machine_classes import (
     BY_NAME,
     COUNTED_IN,
@@ -26,8 +27,6 @@ from fasim.report.steps import call_path
 from fasim.sm.result import LaunchResult, SharedAccess
 
 _ATOMIC = "shared atomic"
-#: the condition under which a lane of LDGSTS copies and does not fill with zeros: ncu 2025.3 takes P0 for false
-_CONDITIONS = {", !P0": "copies", ", P0": "fills"}
 
 
 def simulated_items(result: LaunchResult) -> list[Item]:
@@ -70,8 +69,7 @@ def _of_access(access: SharedAccess, executions: int) -> Item:
         guarded=access.source.text.lstrip("{ ").startswith("@"),
         hardware=(access.wavefronts, access.conflicts),
         counted_in=COUNTED_IN.get(name, ""),
-        as_copies=access.as_copies,
-        as_fills=access.as_fills,
+        as_if=access.as_if,
     )
 
 
@@ -139,7 +137,8 @@ class _Ptx:
             origin=next((mnemonic for mnemonic, _ in origins), ""),
             branched_around=any(branched for _, branched in origins),
             counted_in=COUNTED_IN.get(counted.name if counted and counted.shared else each.name, ""),
-            taken_for=next((kind for condition, kind in _CONDITIONS.items() if instruction.text.endswith(condition)), ""),
+            taken_for=ncu_conditions.taken_for(instruction),
+            guard_as=ncu_conditions.guard_as(instruction),
         )
 
     def _class_of(self, instruction: MachineInstruction) -> InstructionClass | None:

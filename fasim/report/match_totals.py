@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fasim.report.match import EQUAL, KNOWN, MISMATCH, MOVED, Item, Match
+from fasim.report.match import EQUAL, KNOWN, MISMATCH, MOVED, NOT_COUNTED, Item, Match
 from fasim.report.measured import Profile
 from fasim.sm.result import LaunchResult
 
-EXPLAINED, NOISE = "explained", "noise"
+EXPLAINED, NOISE, TURNS = "explained", "noise", "turns"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 #: totals of the source page: our field, that of a machine instruction
@@ -18,7 +18,9 @@ _SOURCE_PAGE = {
     "memory_l1_wavefronts_shared_ideal": ("ideal", "wavefronts_shared_ideal"),
 }
 #: what else uses the pipe of shared memory at the same time, so that the hardware's counters hold arbitration too
-_CROWDS = {"ctas": "other CTAs on the SM", "local": "local memory (spilled registers)", "turns": "warps that took turns in another order"}
+_CROWDS = {"ctas": "other CTAs on the SM", "local": "local memory (spilled registers)"}
+#: what a lone CTA's warps may add by meeting in the pipe: part of what was measured, or a few
+_STRAY_PART, _STRAY = 0.02, 4
 _SWAPS = ("ATOMS.cas", "ATOMS.cast")
 #: groups of lanes that an access with all lanes is served in, by bytes a lane
 _GROUPS = {8: 2, 16: 4}
@@ -29,8 +31,9 @@ class ComparedTotal:
     """A counter over the launch, under ncu's name.
 
     explained: measured minus simulated over the accesses that ptxas changed; rest: what remains of the difference.
-    verdict: `equal`; `explained`: by the rows that are accounted for, of which there are `lines`; `noise`: arbitration with other CTAs on
-    the SM or with accesses to local memory, which the hardware counts as wavefronts and as conflicts alike; `MISMATCH`. why: in words.
+    verdict: `equal`; `explained`: by the rows that are accounted for, of which there are `lines`; `noise`: arbitration with other CTAs
+    on the SM, with accesses to local memory or, up to 2 % or 4, between warps of a CTA: the hardware counts it in wavefronts and conflicts
+    alike; `turns`: the kernel repeats atomics until they succeed, which each pass of ncu saw differently; `MISMATCH`. why: in words.
     """
 
     name: str
@@ -65,13 +68,15 @@ def compare_totals(result: LaunchResult, profile: Profile, matches: Sequence[Mat
                 rest = int(profile.counters[name]) - result.totals[name] - change.difference
                 twin_rest = int(profile.counters.get(other, 0)) - result.totals.get(other, 0) - twin.difference
                 exact = (change.low, change.high, twin.low, twin.high) == (0, 0, 0, 0)
-                noise = crowd + [_CROWDS["turns"]] * (kind == "atom" and _other_turns(matches))
+                measured = int(profile.counters[name])
+                wavefronts = int(profile.counters.get(_WAVEFRONTS.format(kind), 0))
+                noise = crowd or ["warps of the same CTA"] * (0 < rest <= max(_STRAY, _STRAY_PART * wavefronts))
                 noise = noise if rest == twin_rest or not exact else []
-                yield _judge(name, result.totals[name], int(profile.counters[name]), change, noise)
+                yield _judge(name, result.totals[name], measured, change, noise, turns=_other_turns(matches))
     for name, (field, machine_field) in _SOURCE_PAGE.items():
         if name in result.totals and profile.instructions:
             measured = sum(getattr(x, machine_field) for x in profile.instructions)
-            yield _judge(name, result.totals[name], measured, _source_page(changed, field), [])
+            yield _judge(name, result.totals[name], measured, _source_page(changed, field), [], turns=False)
 
 
 def _uses_local(profile: Profile) -> bool:
@@ -81,7 +86,7 @@ def _uses_local(profile: Profile) -> bool:
 
 def _other_turns(matches: Sequence[Match]) -> bool:
     """Whether atomics were repeated another number of times, as at a lock, where that depends on who wins."""
-    return any(match.verdict == MOVED and match.simulated[0].name == "shared atomic" for match in matches)
+    return any(match.verdict in (MOVED, NOT_COUNTED) and match.simulated[0].name == "shared atomic" for match in matches)
 
 
 def _lines(matches: Iterable[Match]) -> int:
@@ -129,8 +134,8 @@ def _hardware_figure(item: Item, at: int) -> tuple[int, int, int]:
     return conflicts, fewer - merging, merging
 
 
-def _judge(name: str, simulated: int, measured: int, change: _Change, crowd: Sequence[str]) -> ComparedTotal:
-    """crowd: what can have added noise to this counter."""
+def _judge(name: str, simulated: int, measured: int, change: _Change, crowd: Sequence[str], *, turns: bool) -> ComparedTotal:
+    """crowd: what can have added noise to this counter. turns: warps take turns, each time in another order."""
     rest = measured - simulated - change.difference
     verdict, why = EQUAL, ""
     by = f"by {change.lines} line{'s' * (change.lines != 1)} shown above"
@@ -138,6 +143,8 @@ def _judge(name: str, simulated: int, measured: int, change: _Change, crowd: Seq
         verdict, why = EXPLAINED, by
     elif rest and change.low <= rest <= change.high:
         verdict, why = EXPLAINED, f"{by}, whose hardware figures the source page gives to within {change.low:+,} and {change.high:+,}"
+    elif rest and turns:
+        verdict, why = TURNS, f"atomics are repeated until they succeed, and ncu took this in another pass than the lines: {rest:+,}"
     elif rest > 0 and crowd:
         verdict, why = NOISE, f"arbitration with {' and '.join(crowd)} adds {rest:,}, {100 * rest / measured:.3g} % of what was measured"
         why += f"; {change.difference:+,} {by}" if change.difference else ""

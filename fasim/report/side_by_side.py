@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fasim.report.bits import BitsComparison
+from fasim.ptx.contract import Contraction
+from fasim.report.bits import CONTRACTED, BitsComparison
 from fasim.report.machine_classes import CLASSES
 from fasim.report.match import ADDED, EQUAL, KNOWN, MISMATCH, Item, Items, Match, match_class, operations
 from fasim.report.match_items import machine_items, simulated_items
@@ -73,7 +74,7 @@ class ComparedLaunch:
     """One launch on both sides.
 
     accesses: to shared memory, whose wavefronts are compared; instructions: others, of which executions are. Without counters of the GPU
-    both are empty, like totals.
+    both are empty, like totals. contractions: what ptxas made one operation of, where outputs depend on it.
     verdict: `equal`; `explained`, where all that differs is what ptxas changed and noise; or `MISMATCH`, of bits or counts, which alone
     makes exit_code 1.
     """
@@ -96,6 +97,7 @@ class ComparedLaunch:
     totals: tuple[ComparedTotal, ...]
     verdict: str
     exit_code: int
+    contractions: tuple[Contraction, ...] = ()
 
     @property
     def comparisons(self) -> list[str]:
@@ -115,7 +117,7 @@ class ComparedLaunch:
 
 def verdicts(outputs: Iterable[BitsComparison], rows: Iterable[ComparedRow], totals: Iterable[ComparedTotal]) -> list[str]:
     """One verdict a comparison, in this order."""
-    bits = [EQUAL if output.equal else MISMATCH for output in outputs]
+    bits = [EQUAL if output.equal else CONTRACTED if output.contracted else MISMATCH for output in outputs]
     return bits + [row.verdict for row in rows] + [total.verdict for total in totals]
 
 
@@ -174,11 +176,12 @@ def compare_launch(
     *,
     sms: int = 0,
     lines: SourceLines | None = None,
+    contractions: Sequence[Contraction] = (),
 ) -> ComparedLaunch:
     """Compare a simulated launch with what a GPU did with the same machine code.
 
     profile: None if only outputs are known. sms: how many SMs the GPU has, 0 for what the profile says. lines: the
-    sources, for their text and steps.
+    sources, for their text and steps. contractions: what was contracted where outputs are so.
     """
     matches = match_launch(result, profile) if profile else []
     rows = [row for match in matches for row in _rows(match, lines or SourceLines({}))]
@@ -207,6 +210,7 @@ def compare_launch(
         totals,
         verdict,
         int(verdict == MISMATCH),
+        tuple(contractions),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fasim.errors import UsageError
 from fasim.report.match import EQUAL, MISMATCH
-from fasim.report.match_totals import EXPLAINED, NOISE
+from fasim.report.match_totals import EXPLAINED, NOISE, TURNS
 from fasim.report.side_by_side import ComparedLaunch
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _CAUSES = {
     EQUAL: ("equal", "#0072B2", "o"),
     EXPLAINED: ("ptxas changed accesses", "#009E73", "^"),
     NOISE: ("arbitration noise", "#E69F00", "D"),
+    TURNS: ("warps took other turns", "#CC79A7", "s"),
     MISMATCH: ("MISMATCH", "#D55E00", "X"),
 }
 _GRID, _DIAGONAL = "#D0D0D0", "#808080"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fasim.report.bits import BitDifference, BitsComparison
+from fasim.report.bits import CONTRACTED, BitDifference, BitsComparison
 from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH
-from fasim.report.match_totals import NOISE, ComparedTotal
+from fasim.report.match_totals import NOISE, TURNS, ComparedTotal
 from fasim.report.option_text import options_text
 from fasim.report.side_by_side import ComparedLaunch, ComparedRow, CompareReport, path_text
 
@@ -24,6 +24,7 @@ _LEAST_WHY = 30
 #: the counters in the table of several launches, by a part of their names; and those where there is less room
 _SUMMED = {"ld wavefronts": "wavefronts_mem_shared_op_ld", "st wavefronts": "wavefronts_mem_shared_op_st", "conflicts": "conflicts"}
 _SUMMED_SHORT = {"wavefronts": "wavefronts_mem_shared_op_", "conflicts": "conflicts"}
+_CONTRACTIONS_SHOWN = 8
 _STYLES = {EQUAL: "green", MISMATCH: "bold red", "DIFFERENT": "bold red"}
 
 
@@ -99,6 +100,8 @@ def print_launch(launch: ComparedLaunch, view: View) -> None:
     for output in launch.outputs:
         for number, line in enumerate(output_lines(output)):
             print(f"{f'output {output.name}' if number == 0 else '':<14} {line}")
+    for line in contraction_lines(launch):
+        print(line)
     sections = (
         ("accesses to shared memory", launch.accesses, _ACCESS_COLUMNS),
         ("other instructions", launch.instructions, _OTHER_COLUMNS),
@@ -139,7 +142,22 @@ def output_lines(output: BitsComparison) -> list[str]:
         facts.append(f"{output.zero_signs:,} in the sign of zero")
     if output.nan_payloads:
         facts.append(f"{output.nan_payloads:,} NaNs with another pattern")
+    if output.contracted:
+        return [f"{what}: equal, every bit, with the contractions of the machine code; as PTX stands {', '.join(facts)} differ"]
     return [f"{what}: DIFFERENT in {', '.join(facts)}", *(_element(each) for each in output.first)]
+
+
+def contraction_lines(launch: ComparedLaunch) -> list[str]:
+    """What ptxas contracted, and how to settle it."""
+    if not launch.contractions:
+        return []
+    places = [path_text(each.place) or f"PTX {each.ptx_line}" for each in launch.contractions]
+    shown = [f"  {place:<8} {' '.join(each.code.split())}   {each.machine}" for place, each in zip(places, launch.contractions)]
+    more = len(shown) - _CONTRACTIONS_SHOWN
+    rest = [f"  and {more:,} more"] if more > 0 else []
+    head = f"contracted by ptxas: {len(shown):,} additions with a multiplication, which PTX leaves open for instructions without .rn"
+    advice = "__fmul_rn and __fadd_rn (.rn in PTX), or --fmad=false, say which of the two is meant"
+    return ["", head, *shown[:_CONTRACTIONS_SHOWN], *rest, advice]
 
 
 def _element(found: BitDifference) -> str:
@@ -249,9 +267,11 @@ def _in_words(launch: ComparedLaunch) -> str:
         return f": {sum(verdict == MISMATCH for verdict in launch.comparisons)} of {len(launch.comparisons)} comparisons fail"
     if launch.verdict == EQUAL:
         return ", without a tolerance"
-    causes = ["what ptxas changed"] * any(verdict in BY_PTXAS for verdict in launch.comparisons)
+    causes = [f"{len(launch.contractions)} additions that ptxas contracted"] * (CONTRACTED in launch.comparisons)
+    causes += ["what ptxas changed"] * any(verdict in BY_PTXAS for verdict in launch.comparisons)
     causes += ["that ncu does not see which lanes fill with zeros"] * (FILLS in launch.comparisons)
     causes += ["noise of the hardware counters"] * (NOISE in launch.comparisons)
+    causes += ["the order in which warps took turns"] * (TURNS in launch.comparisons)
     return f": what differs is {' and '.join(causes)}"
 
 

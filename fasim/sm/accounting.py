@@ -11,6 +11,7 @@ from fasim.sm.result import AccessPattern, SharedAccess
 from fasim.sm.state import LaunchShape
 from fasim.sm.watch import Accounts
 from fasim.smem import accounts as a
+from fasim.smem.wavefront_rule import AS_IF
 
 #: the part of a counter's name that says which accesses it counts
 COUNTED_AS = {"ld": "ld", "ldmatrix": "ld", "st": "st", "stmatrix": "st", "atom": "atom", "red": "atom"}
@@ -25,7 +26,7 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
         if not executions:
             continue
         wavefronts, conflicts, source_wavefronts, source_ideal = (sum(int(row[a.S_TOTALS // 8 + i]) for row in words) for i in range(4))
-        other = [sum(int(row[a.S_AS_TOTALS // 8 + i]) for row in words) for i in range(4)]
+        other = [sum(int(row[a.S_AS_TOTALS // 8 + i]) for row in words) for i in range(2 * AS_IF)]
         found.append(
             SharedAccess(
                 source=program.source_at(pc),
@@ -36,8 +37,7 @@ def shared_accesses(program: Program, shape: LaunchShape, accounts: Sequence[Acc
                 conflicts=conflicts,
                 source_wavefronts=source_wavefronts,
                 source_ideal=source_ideal,
-                as_copies=(other[0], other[1]),
-                as_fills=(other[2], other[3]),
+                as_if=tuple(zip(other[::2], other[1::2])),
                 pattern=_pattern(shape, words, copies=program.code[pc, m.AT_KIND // 4] == m.CP_ASYNC),
             )
         )

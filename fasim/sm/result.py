@@ -39,8 +39,8 @@ class SharedAccess:
     an atomic that machine code does in a loop of unknown length, whose wavefronts are not counted.
     wavefronts, conflicts: as the hardware counters have them; source_wavefronts, source_ideal: as ncu's source page has them.
     pattern: the execution with the most conflicts, the first of them.
-    Of cp.async.cg, whose lanes with a src-size of 0 the source page counts as stores: as_copies, as_fills: its wavefronts and ideal if all
-    lanes copied, and if all filled with zeros.
+    as_if: of cp.async.cg, wavefronts and ideal that the source page has in other cases, in the order of `AS_COPIES` and so on
+    (fasim.smem.wavefront_rule): if all lanes copied, if all filled with zeros, of LDGSTS.ZFILL, and of that if all lanes copied.
     """
 
     source: SourceInstruction
@@ -52,8 +52,7 @@ class SharedAccess:
     source_wavefronts: int
     source_ideal: int
     pattern: AccessPattern | None = None
-    as_copies: tuple[int, int] = (0, 0)
-    as_fills: tuple[int, int] = (0, 0)
+    as_if: tuple[tuple[int, int], ...] = ()
 
     @property
     def file(self) -> str:

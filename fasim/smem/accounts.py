@@ -16,11 +16,11 @@ from fasim.numerics.native import (
     peek_i64,
     poke_i64,
 )
-from fasim.smem.wavefront_rule import BYPASS, bypass_figures
+from fasim.smem.wavefront_rule import AS_IF, BYPASS, R_AS_IF, bypass_figures
 from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
 
 # an account: int64 words; the results of the last execution and of all, the worst execution; of cp.async.cg the lanes that filled with
-# zeros, and the source page's figures if all lanes copied and if all filled (see `bypass_figures`); then four times 32 addresses
+# zeros, and the source page's other figures (AS_IF pairs, see `bypass_figures`); then four times 32 addresses
 (
     S_CODE,
     S_EXECUTIONS,
@@ -39,18 +39,15 @@ from fasim.smem.wavefronts import WAVEFRONT_SCRATCH_WORDS, wavefronts_of
     S_WORST_MASK,
     S_LAST_FILLING,
     S_AS_TOTALS,
-    _,
-    _,
-    _,
-    S_AS_LAST,
-    _,
-    _,
-    _,
-) = (8 * i for i in range(24))
-S_LAST_OFFSETS, S_LAST_SOURCES, S_WORST_OFFSETS, S_WORST_SOURCES = (8 * (24 + 32 * i) for i in range(4))
-SITE_BYTES = 8 * (24 + 32 * 4)
+) = (8 * i for i in range(17))
+#: wavefronts and ideal for each of AS_IF
+AS_BYTES = 16 * AS_IF
+S_AS_LAST = S_AS_TOTALS + AS_BYTES
+S_LAST_OFFSETS, S_LAST_SOURCES, S_WORST_OFFSETS, S_WORST_SOURCES = (S_AS_LAST + AS_BYTES + 256 * i for i in range(4))
+SITE_BYTES = S_LAST_OFFSETS + 256 * 4
 #: words in scratch: offsets, results, working words
-COUNT_WORDS = 32 + 8 + WAVEFRONT_SCRATCH_WORDS
+RESULT_WORDS = 4 + 2 * AS_IF
+COUNT_WORDS = 32 + RESULT_WORDS + WAVEFRONT_SCRATCH_WORDS
 
 
 @machine_code
@@ -89,10 +86,10 @@ def account(ctx: int, site: int, mask: int, sources: int, filling: int) -> None:
         poke_i64(at + S_LAST_FILLING, filling)
         results, code = scratch + 8 * 32, peek_i64(at + S_CODE)
         if code & BYPASS:
-            bypass_figures(scratch, sources, mask, filling, results + 8 * 8, results)
-            copy_bytes(at + S_AS_LAST, results + 8 * 4, 8 * 4)
+            bypass_figures(scratch, sources, mask, filling, results + 8 * RESULT_WORDS, results)
+            copy_bytes(at + S_AS_LAST, results + R_AS_IF, AS_BYTES)
         else:
-            wavefronts_of(code, scratch, sources, mask, results + 8 * 8, results)
+            wavefronts_of(code, scratch, sources, mask, filling, results + 8 * RESULT_WORDS, results)
         copy_bytes(at + S_LAST, results, 8 * 4)
         worse = max(peek_i64(results + 8), peek_i64(results + 16) - peek_i64(results + 24)) + 1
         if worse > peek_i64(at + S_WORST):
@@ -104,5 +101,5 @@ def account(ctx: int, site: int, mask: int, sources: int, filling: int) -> None:
     for i in range(0, 32, 8):
         poke_i64(at + S_TOTALS + i, peek_i64(at + S_TOTALS + i) + peek_i64(at + S_LAST + i))
     if sources:
-        for i in range(0, 32, 8):
+        for i in range(0, AS_BYTES, 8):
             poke_i64(at + S_AS_TOTALS + i, peek_i64(at + S_AS_TOTALS + i) + peek_i64(at + S_AS_LAST + i))

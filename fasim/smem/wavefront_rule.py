@@ -13,6 +13,7 @@ as many wavefronts as the bank with the most distinct words. What differs:
   their target bank taken in theirs are served after all the others. Exact while lanes that are served together read different words of
   one line of 128 bytes; else the hardware's figures vary with the time at which lines arrive, and where lanes read from the same bank
   the source page's order is not fully known.
+* Lanes of cp.async that fill with zeros read no bank: they write in the first wavefront, or behind the others if their bank is taken.
 * cp.async.cg costs the hardware counters nothing. The source page has a rule of its own, see `bypass_wavefronts`.
 
 The ideal of the source page is what the lanes that take part would fill, the hardware's is one wavefront a group.
@@ -45,7 +46,10 @@ WAVEFRONT_SCRATCH_WORDS = BANKS * LANES + BANKS + LANES + BANKS
 # scratch of cp.async.cg: the lane that moves each sector, the one that reads each chunk, wavefronts of a class, the wavefront of each lane
 S_MOVERS, S_READERS, S_CLASS, S_WAVEFRONT = 0, 8 * LANES, 8 * LANES + 8 * 8, 16 * LANES + 8 * 8
 # results
-R_ACTUAL, R_CONFLICTS, R_SOURCE_ACTUAL, R_SOURCE_IDEAL, R_AS_COPIES, R_AS_FILLS = 0, 8, 16, 24, 32, 48
+R_ACTUAL, R_CONFLICTS, R_SOURCE_ACTUAL, R_SOURCE_IDEAL, R_AS_IF = 0, 8, 16, 24, 32
+#: what the source page has for cp.async.cg in other machine code or if it does not read the condition, see `bypass_figures`
+AS_COPIES, AS_FILLS, AS_ZFILL, AS_ZFILL_COPIES = range(4)
+AS_IF = 4
 
 
 @machine_code
@@ -102,18 +106,20 @@ def hardware_group(code: int, offsets: int, mask: int) -> int:
 
 
 @machine_code
-def copy_group(offsets: int, sources: int, mask: int, unit: int, scratch: int) -> int:
-    """Wavefronts of cp.async.ca for the lanes of one group."""
+def copy_group(offsets: int, sources: int, mask: int, filling: int, unit: int, scratch: int) -> int:
+    """Wavefronts of cp.async.ca for the lanes of one group, of which those in `filling` read nothing."""
     banks = (LINE_BYTES >> unit) - 1
     wavefronts, most, read, behind, left = 0, 0, 0, 0, mask
     while left:
         lane = first_bit(left)
         left &= left - 1
-        source, target, wavefront = peek_i64(sources + 8 * lane) >> unit & banks, peek_i64(offsets + 8 * lane) >> unit & banks, 0
-        if read >> source & 1:
-            wavefront = peek_i64(scratch + S_COUNTS + 8 * source)
-        read |= 1 << source
-        poke_i64(scratch + S_COUNTS + 8 * source, wavefront + 1)
+        target, wavefront = peek_i64(offsets + 8 * lane) >> unit & banks, 0
+        if filling >> lane & 1 == 0:
+            source = peek_i64(sources + 8 * lane) >> unit & banks
+            if read >> source & 1:
+                wavefront = peek_i64(scratch + S_COUNTS + 8 * source)
+            read |= 1 << source
+            poke_i64(scratch + S_COUNTS + 8 * source, wavefront + 1)
         if wavefront == wavefronts:
             wavefronts += 1
             poke_i64(scratch + S_TAKEN + 8 * wavefront, 0)
@@ -226,38 +232,47 @@ def bypass_wavefronts(offsets: int, sources: int, mask: int, scratch: int, resul
 def bypass_figures(offsets: int, sources: int, mask: int, filling: int, scratch: int, results: int) -> None:
     """The figures of cp.async.cg of which the lanes in `filling` read nothing and write zeros.
 
-    The source page has the copies of the other lanes, and a store of all lanes, if any fills; where all fill, the store alone.
-    results: as of `wavefronts_of`, then wavefronts and ideal of the source page if all lanes copied, and if all filled.
+    The source page has the copies of the other lanes, and what cp.async.ca costs for all lanes, if any fills; where all fill, that alone.
+    results: as of `wavefronts_of`, then wavefronts and ideal of the source page for each of AS_IF: if all lanes copied; if all filled;
+    of LDGSTS.ZFILL, which ptxas makes of a src-size that may be anything, and which costs both in any case; of that if all lanes copied.
     """
-    stored = results + R_AS_FILLS
-    poke_i64(stored, fill_wavefronts(offsets, mask, scratch))
-    poke_i64(stored + 8, popcount(mask) + 7 >> 3)
+    copies, fills = results + R_AS_IF + 16 * AS_COPIES, results + R_AS_IF + 16 * AS_FILLS
+    zfill, zfill_copies = results + R_AS_IF + 16 * AS_ZFILL, results + R_AS_IF + 16 * AS_ZFILL_COPIES
+    ideal = popcount(mask) + 7 >> 3
     bypass_wavefronts(offsets, sources, mask, scratch, results)
-    copy_bytes(results + R_AS_COPIES, results + R_SOURCE_ACTUAL, 16)
+    copy_bytes(copies, results + R_SOURCE_ACTUAL, 16)
+    poke_i64(fills, through_banks(offsets, sources, mask, mask, scratch))
+    poke_i64(fills + 8, ideal)
+    poke_i64(zfill_copies, peek_i64(copies) + through_banks(offsets, sources, mask, 0, scratch))
+    poke_i64(zfill_copies + 8, peek_i64(copies + 8) + ideal)
+    if filling == 0:
+        copy_bytes(zfill, zfill_copies, 16)
+        return
     if filling == mask:
-        copy_bytes(results + R_SOURCE_ACTUAL, stored, 16)
-    elif filling:
+        copy_bytes(zfill, fills, 16)
+    else:
         bypass_wavefronts(offsets, sources, mask & ~filling, scratch, results)
-        poke_i64(results + R_SOURCE_ACTUAL, peek_i64(results + R_SOURCE_ACTUAL) + peek_i64(stored))
-        poke_i64(results + R_SOURCE_IDEAL, peek_i64(results + R_SOURCE_IDEAL) + peek_i64(stored + 8))
+        poke_i64(zfill, peek_i64(results + R_SOURCE_ACTUAL) + through_banks(offsets, sources, mask, filling, scratch))
+        poke_i64(zfill + 8, peek_i64(results + R_SOURCE_IDEAL) + ideal)
+    copy_bytes(results + R_SOURCE_ACTUAL, zfill, 16)
 
 
 @machine_code
-def fill_wavefronts(offsets: int, mask: int, scratch: int) -> int:
-    """What 16 bytes a lane cost as a store."""
+def through_banks(offsets: int, sources: int, mask: int, filling: int, scratch: int) -> int:
+    """Wavefronts of cp.async.ca with 16 bytes a lane."""
     total = 0
     for first in range(0, LANES, 8):
         part = mask >> first & 0xFF
         if part:
-            total += busiest_bank(offsets + 8 * first, part, 4, 0, scratch)
+            total += copy_group(offsets + 8 * first, sources + 8 * first, part, filling >> first, 4, scratch)
     return total
 
 
 @machine_code
-def group_wavefronts(code: int, offsets: int, sources: int, mask: int, scratch: int) -> int:
+def group_wavefronts(code: int, offsets: int, sources: int, mask: int, filling: int, scratch: int) -> int:
     """Wavefronts of the lanes in `mask`, which are served together."""
     if code & COPY:
-        return copy_group(offsets, sources, mask, code >> UNIT & FIELD, scratch)
+        return copy_group(offsets, sources, mask, filling, code >> UNIT & FIELD, scratch)
     return busiest_bank(offsets, mask, code >> UNIT & FIELD, code & EVERY_LANE, scratch)
 
 
@@ -285,12 +300,12 @@ def source_page_load(code: int, offsets: int, mask: int, scratch: int) -> int:
 
 
 @machine_code
-def wavefronts_of(code: int, offsets: int, sources: int, mask: int, scratch: int, results: int) -> None:
+def wavefronts_of(code: int, offsets: int, sources: int, mask: int, filling: int, scratch: int, results: int) -> None:
     """Wavefronts of one access.
 
     code: of an entry of OPERATIONS. offsets, sources: 32 x i64, byte offsets in shared memory and, read for cp.async alone, addresses in
-    global memory. scratch: WAVEFRONT_SCRATCH_WORDS x i64. results: 4 x i64, wavefronts and conflicts as the hardware counts them,
-    wavefronts and ideal wavefronts of the source page.
+    global memory. filling: lanes of cp.async that write zeros. scratch: WAVEFRONT_SCRATCH_WORDS x i64. results: 4 x i64,
+    wavefronts and conflicts as the hardware counts them, wavefronts and ideal wavefronts of the source page.
     """
     if code & BYPASS:
         bypass_wavefronts(offsets, sources, mask, scratch, results)
@@ -316,7 +331,7 @@ def wavefronts_of(code: int, offsets: int, sources: int, mask: int, scratch: int
                 if near:  # no bank has two words
                     actual += 1
                 else:
-                    actual += group_wavefronts(code, offsets + 8 * first, sources + 8 * first, taking_part, scratch)
+                    actual += group_wavefronts(code, offsets + 8 * first, sources + 8 * first, taking_part, filling >> first, scratch)
         source = actual
         if code & MERGES and mask and (code & GENERIC or base == 8 or group > base):
             source = source_page_load(code, offsets, mask, scratch)

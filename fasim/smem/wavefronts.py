@@ -212,7 +212,7 @@ def count_wavefronts(
     offset_words, source_words = (ctypes.c_int64 * LANES)(*offsets), (ctypes.c_int64 * LANES)(*sources)
     scratch, results = (ctypes.c_int64 * WAVEFRONT_SCRATCH_WORDS)(), (ctypes.c_int64 * 4)()
     at = ctypes.addressof(offset_words)
-    wavefronts_of(entry.code, at, ctypes.addressof(source_words), mask, ctypes.addressof(scratch), ctypes.addressof(results))
+    wavefronts_of(entry.code, at, ctypes.addressof(source_words), mask, 0, ctypes.addressof(scratch), ctypes.addressof(results))
     if entry.code & BYPASS:
         groups, collisions = _bypass_groups(lanes, offsets, list(scratch)), []
     else:

@@ -16,6 +16,7 @@ from fasim.report.machine_classes import (
     ptx_shared_operation,
 )
 from fasim.report.match import Item, match_class
+from fasim.smem import wavefront_rule as rule
 from fasim.smem.wavefronts import OPERATIONS
 
 
@@ -25,6 +26,11 @@ def item(op: str, executions: int, ptx_line: int = 1, *, line: int = 10, wavefro
     name = more.pop("name", "shared atomic" if op.startswith("ATOMS") else "shared store" if op.startswith("STS") else "shared load")
     ideal = more.pop("ideal", min(executions, cost))
     return Item(name, op, operation_bytes(op), executions, ptx_line, (("k.cu", line),), op, cost, ideal, **more)
+
+
+def copy(executions: int, **more) -> Item:
+    """cp.async.cg; in the order of AS_IF: copies, fills, LDGSTS.ZFILL, and that if all copied."""
+    return item("LDGSTS.cg16", executions, name="cp.async", as_if=((5, 5), (6, 6), (8, 8), (9, 9)), **more)
 
 
 def other(executions: int, ptx_line: int = 1, *, line: int = 10, **more) -> Item:
@@ -68,6 +74,18 @@ CASES = {
     "other atomic, cheaper": ([item("ATOMS.add", 4, wavefronts=128)], [item("ATOMS.popc.inc", 4)], m.CHANGED, "became"),
     "loop": ([item("", 4, name="shared atomic")], [item("ATOMS.cas", 9, wavefronts=20)], m.NOT_COUNTED, "who wins"),
     "copies of one line": ([item("LDS.32", 4, 1), item("LDS.32", 8, 2)], [item("LDS.32", 12, 2)], m.EQUAL, ""),
+    "one lane for all, warp apart": (
+        [item("ATOMS.add", 4, wavefronts=128)],
+        [item("ATOMS.add", 9, one_lane=True, **GUARD)],
+        m.MERGED,
+        "one lane",
+    ),
+    "zfill": ([copy(4, ideal=4)], [copy(4, wavefronts=8, ideal=8, taken_for=rule.AS_ZFILL)], m.FILLS, "LDGSTS.ZFILL"),
+    "condition in P0": ([copy(4, ideal=4)], [copy(4, wavefronts=5, ideal=5, taken_for=rule.AS_COPIES)], m.FILLS, "for copies"),
+    "condition in P0, wrong": ([copy(4, ideal=4)], [copy(4, wavefronts=6, ideal=5, taken_for=rule.AS_COPIES)], m.MISMATCH, "other"),
+    "predicate in P0": ([copy(4, ideal=4)], [copy(4, wavefronts=40, ideal=16, guard_as="true", **GUARD)], m.FILLS, "for true"),
+    "predicate in P0, never": ([copy(4, ideal=4)], [copy(4, wavefronts=0, ideal=0, guard_as="false", **GUARD)], m.FILLS, "for false"),
+    "predicate in P0, wrong": ([copy(4, ideal=4)], [copy(4, wavefronts=40, ideal=15, guard_as="true", **GUARD)], m.MISMATCH, "other"),
     "mma": ([other(8)], [other(8), other(8)], m.SPLIT, "executed 16 times instead of 8: 1 became 2"),
     "mma, less": ([other(8)], [other(4)], m.MISMATCH, "executed 4 times instead of 8, which ptxas does not explain"),
     "mma, one more": ([other(8)], [other(9)], m.MISMATCH, "executed 9 times instead of 8"),

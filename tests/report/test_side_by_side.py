@@ -174,9 +174,13 @@ def test_noise_needs_several_ctas_an_sm_and_only_adds(straight):
     assert _judged(straight, **shared, **{LD: counters[LD] - 3, LD_CONFLICTS: counters[LD_CONFLICTS] - 3}).verdict == MISMATCH
     # noise adds to wavefronts and conflicts alike
     assert _judged(straight, **shared, **{LD: counters[LD] + 3}).verdict == MISMATCH
+    much = {LD: 2 * counters[LD], LD_CONFLICTS: counters[LD_CONFLICTS] + counters[LD]}
     for alone in ({"grid": (100, 1, 1)}, {"grid": (500, 1, 1), "launch": {"launch__occupancy_limit_shared_mem": 1.0}}):
-        found = _judged(straight, **alone, **noise)
+        found = _judged(straight, **alone, **much)
         assert (found.verdict, found.noise, found.ctas_share_sm) == (MISMATCH, 0, False)
+        # the warps of one CTA meet, too, though not often
+        found = _judged(straight, **alone, **noise)
+        assert (found.noise, found.exit_code) == (3, 0) and any("warps of the same CTA" in total.why for total in found.totals)
 
 
 def test_noise_of_spilled_registers(straight):
