@@ -13,9 +13,9 @@ from pathlib import Path
 
 from fasim.errors import UsageError
 
-from .spec import Argument, KernelSpec, Launch, Option, Options
+from .spec import Argument, KernelSpec, Launch, Option, Options, Region, WatchedLine
 
-__all__ = ["Argument", "KernelSpec", "Launch", "Option", "Options", "load", "names"]
+__all__ = ["Argument", "KernelSpec", "Launch", "Option", "Options", "Region", "WatchedLine", "load", "names"]
 
 _SOURCE_NAME = re.compile(r"\d\d_(\w+)\.cu")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 from fasim.kernels import attention
-from fasim.kernels.spec import KernelSpec, Launch, Option, Options, ceil_div
+from fasim.kernels.spec import KernelSpec, Launch, Option, Options, Region, WatchedLine, ceil_div
 
 BLOCK_ROWS = 128
 THREADS = 128
@@ -22,10 +24,18 @@ def defines(options: Options) -> dict[str, int | str]:
 
 def launch(options: Options) -> Launch:
     """Returns a CTA for every 128 query rows of every head; shared memory holds K and V twice, and Q."""
-    heads, n, d = attention.shape(options)
-    pitch = d + 8 if options.text("layout") == "padded" else d
-    dynamic_smem_bytes = (4 * options.integer("bc") + BLOCK_ROWS) * pitch * 2
-    return Launch((ceil_div(n, BLOCK_ROWS), heads, 1), (THREADS, 1, 1), dynamic_smem_bytes)
+    heads, n, _ = attention.shape(options)
+    return Launch((ceil_div(n, BLOCK_ROWS), heads, 1), (THREADS, 1, 1), regions(options)[-1].end)
+
+
+def regions(options: Options) -> tuple[Region, ...]:
+    """Returns the two buffers of K, those of V, and Q."""
+    d = options.integer("head_dim")
+    row_bytes = 2 * (d + 8 if options.text("layout") == "padded" else d)
+    tile = options.integer("bc") * row_bytes
+    parts = {"K[0]": tile, "K[1]": tile, "V[0]": tile, "V[1]": tile, "Q": BLOCK_ROWS * row_bytes}
+    ends = list(itertools.accumulate(parts.values()))
+    return tuple(Region(name, end - size, end) for (name, size), end in zip(parts.items(), ends))
 
 
 SPEC = KernelSpec(
@@ -45,4 +55,10 @@ SPEC = KernelSpec(
     reference_of=attention.reference,
     tolerance_of=attention.tolerance,
     flops_of=attention.flops,
+    watched=(
+        WatchedLine("m", "new_max[mi][h] = fmaxf(", "max"),
+        WatchedLine("rescale", "rescale[mi][h] = exp2_approx(", "ex2"),
+        WatchedLine("l", "row_sum[mi][h] = __fmaf_rn(", "fma", total=True),
+    ),
+    regions_of=regions,
 )

@@ -114,10 +114,34 @@ class Argument(NamedTuple):
 
 
 @dataclass(frozen=True)
+class WatchedLine:
+    """Values of a source line that belong to the rows of a warp's tile, eight to a result: row lane / 4.
+
+    text: how the line begins, without blanks around it. operation: the PTX instructions whose results it assigns. total: add the four
+    lanes of a quad, which hold a part each; else those hold the same.
+    """
+
+    label: str
+    text: str
+    operation: str
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Region:
+    """A named part of shared memory, from byte `start` to `end` excluded."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class KernelSpec:
     """Everything needed to compile, launch and judge one kernel.
 
     The fields ending in `_of` are the kernel's own functions of a complete `Options`; call the methods of the same name instead.
+    watched, regions_of: what the stepper shows by row, and the parts of shared memory, in the order of their addresses.
     """
 
     name: str
@@ -131,6 +155,8 @@ class KernelSpec:
     reference_of: Callable[[Options, dict[str, Any]], dict[str, NDArray[np.float64]]]
     tolerance_of: Callable[[Options], tuple[float, float]]
     flops_of: Callable[[Options], int]
+    watched: tuple[WatchedLine, ...] = ()
+    regions_of: Callable[[Options], tuple[Region, ...]] | None = None
 
     @property
     def path(self) -> Path:
@@ -156,6 +182,10 @@ class KernelSpec:
         """
         given = {name: self.option(name).check(value) for name, value in (options or {}).items()}
         return Options({option.name: given.get(option.name, option.default) for option in self.options})
+
+    def regions(self, options: Mapping[str, object] | None = None) -> tuple[Region, ...]:
+        """Returns the named parts of shared memory."""
+        return self.regions_of(self.resolve(options)) if self.regions_of is not None else ()
 
     def defines(self, options: Mapping[str, object] | None = None) -> dict[str, int | str]:
         """Returns the preprocessor macros that select the variant."""

@@ -12,7 +12,10 @@ import pytest
 import fasim
 
 ROOT = Path(fasim.__file__).parent
-ORDER = ("errors", "numerics", "isa", "arch", "smem", "gmem", "toolchain", "ptx", "sass", "warp", "sm", "kernels", "report", "gpu", "cli")
+ORDER = (
+    "errors", "numerics", "isa", "arch", "smem", "gmem", "toolchain", "ptx", "sass", "warp", "sm", "trace", "kernels", "report", "gpu",
+    "tui", "cli",
+)  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in ORDER)
 
 

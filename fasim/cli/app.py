@@ -11,6 +11,7 @@ import fasim
 from fasim.cli import options as o
 from fasim.cli.gpu_app import app as gpu_app
 from fasim.cli.launching import Call, launch_command
+from fasim.errors import UsageError
 
 EPILOG = (
     "Exit codes: 0 right, 1 wrong output or a finding, 2 usage, 3 not modelled, 4 missing GPU or tool, 5 does not compile, 130 interrupted."
@@ -42,11 +43,20 @@ def run(
     print_: o.Print = None,
     save: o.Save = None,
     counts: Annotated[bool, typer.Option("--counts", "--verbose", help="Print the instruction mix and executions by line.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Step through it, forward and back (? there shows the keys).")] = False,
+    cta: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="--trace: this CTA.", show_default="(0,0,0)")] = None,
+    warp: Annotated[int | None, typer.Option(min=0, metavar="N", help="--trace: this warp.", show_default="whichever runs")] = None,
 ) -> int:
-    """Compile a kernel, run it on the CPU, and judge its output.
+    """Compile a kernel, run it on the CPU, and judge its output; or step through it.
 
     Alone it runs fa_v21. `fasim kernels` lists the kernels of the collection and their options.
     """
+    if trace:
+        from fasim.cli.trace import trace as step_through
+
+        return step_through(call, cta, warp)
+    if cta is not None or warp is not None:
+        raise UsageError("--cta and --warp belong to --trace")
     from fasim.cli.run import run as carry_out
 
     return carry_out(
@@ -117,6 +127,29 @@ def compare(
     from fasim.cli.on_gpu import GpuOptions
 
     return carry_out(call, GpuOptions(device, timeout), CompareOptions(all_, counters, out, quick))
+
+
+@app.command()
+def layout(
+    name: Annotated[
+        str | None, typer.Argument(help="For example mma.m16n8k16.f16, ldmatrix.x4.trans, hand-over.", show_default=False)
+    ] = None,
+    operand: Annotated[str | None, typer.Option(metavar="A|B|C|D", help="This operand alone.", show_default=False)] = None,
+    element: Annotated[
+        str | None, typer.Option(metavar="ROW,COLUMN", help="Who holds this element? With several matrices also MATRIX,ROW,COLUMN.")
+    ] = None,
+    lane: Annotated[int | None, typer.Option(metavar="N", help="What does this lane hold?")] = None,
+    reg: Annotated[int | None, typer.Option(metavar="N", help="What is in this register?")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw the picture into a file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Show which lane and register holds which element of a matrix, for ldmatrix, stmatrix, mma and wmma.
+
+    Alone it lists the names. hand-over shows how fa_v21 turns results into operands without moving them.
+    """
+    from fasim.cli.layout import layout as carry_out
+
+    return carry_out(name, operand=operand, element=element, lane=lane, register=reg, out=out, json=json)
 
 
 @app.command()

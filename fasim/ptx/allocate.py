@@ -12,7 +12,7 @@ from fasim.ptx.ir import LoweredFunction, VReg
 
 def allocate(function: LoweredFunction) -> None:
     """Give every virtual register of the function a slot in its bank; counts go to `function.slots`."""
-    starts, ends = _intervals(function)
+    starts, ends = intervals(function)
     busy: list[tuple[int, int, VReg]] = []
     free: dict[int, list[int]] = {1: [], 32: [], 64: []}
     used = {1: 0, 32: 0, 64: 0}
@@ -29,7 +29,7 @@ def allocate(function: LoweredFunction) -> None:
     function.slots = used
 
 
-def _intervals(function: LoweredFunction) -> tuple[dict[VReg, int], dict[VReg, int]]:
+def intervals(function: LoweredFunction) -> tuple[dict[VReg, int], dict[VReg, int]]:
     """First and last position of each register; an operation reads at 2i and writes at 2i + 1 (at 2i if it must keep its sources)."""
     blocks = function.blocks
     index: dict[VReg, int] = {}

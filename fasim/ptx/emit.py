@@ -61,7 +61,7 @@ class Emitter:
             words[:] = reg.value[0] if reg.bank == 1 else reg.value
         return data
 
-    def _linear(self, function: LoweredFunction) -> list[tuple[Block | None, Op]]:
+    def linear(self, function: LoweredFunction) -> list[tuple[Block | None, Op]]:
         """Operations in layout order, with jumps where a block does not fall into the next one."""
         result: list[tuple[Block | None, Op]] = []
         for i, block in enumerate(function.blocks):
@@ -124,7 +124,7 @@ class Emitter:
 
     def program(self) -> Program:
         """The finished program."""
-        context, linear = self.context, [(f, self._linear(f)) for f in self.functions]
+        context, linear = self.context, [(f, self.linear(f)) for f in self.functions]
         pc = 0
         for function, ops in linear:
             self.pcs[function.name, ""] = pc

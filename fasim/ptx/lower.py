@@ -35,6 +35,14 @@ LOWERERS = MEMORY | CONTROL | WMMA
 def lower(module: Module, entry: str, arch: int) -> Program:
     """Lower one kernel of a module for the target `arch` (90 for sm_90).
 
+    Raises: as `lowered`.
+    """
+    return lowered(module, entry, arch).program()
+
+
+def lowered(module: Module, entry: str, arch: int) -> Emitter:
+    """The functions of a kernel as operations, with their register rows, from which its program is made.
+
     Raises: UnsupportedInstruction with place and nearest known name for what fasim does not model; PtxError for malformed operands.
     """
     kernel = module.functions[entry]
@@ -45,8 +53,8 @@ def lower(module: Module, entry: str, arch: int) -> Program:
     functions = _reachable(module, kernel, taken)
     context.place_variables()
     context.place_shared(_shared_variables(module, functions))
-    lowered = [_lower_function(context, function) for function in functions]
-    return Emitter(context, lowered, calls={f.name: _callees(module, f, taken) for f in functions}).program()
+    parts = [_lower_function(context, function) for function in functions]
+    return Emitter(context, parts, calls={f.name: _callees(module, f, taken) for f in functions})
 
 
 def module_variables(module: Module, arch: int) -> list[ModuleVariable]:

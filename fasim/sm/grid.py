@@ -51,6 +51,7 @@ class GridRun:
     output: Callable[[str], None] = print
     count: bool = False
     shadows: Shadows | None = None
+    stop_before: int | None = None  # in the stated order, end when the CTA of that number would start
     accounts: list[Accounts] = field(init=False, default_factory=list)
     checks: list[Checks] = field(init=False, default_factory=list)
     counts: np.ndarray[Any, Any] = field(init=False)
@@ -116,6 +117,8 @@ class GridRun:
                         finished += 1
                 # a CTA starts when those before it wait for something, as the hardware fills its SMs
                 while next_cta < total and len(states) < self.resident_ctas:
+                    if next_cta == self.stop_before:
+                        return
                     state = spare.pop() if spare else self._state()
                     state.set(m.C_CTA, next_cta)
                     state.set(m.C_CTA_END, next_cta + 1)

@@ -9,7 +9,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from fasim.sm.watch import aligned
 from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
 from fasim.toolchain.cache import cached
 from fasim.toolchain.signature import Declared, signature, variable_dtype
+
+if TYPE_CHECKING:
+    from fasim.ptx.names import RegisterNames
 
 Array = np.ndarray[Any, Any]
 
@@ -129,6 +132,16 @@ def _program(ptx: str, path: str, entry: str, arch: int) -> Program:
     return _load(ptx, f"{path} {entry} {arch}", make)  # type: ignore[no-any-return]
 
 
+def _register_names(ptx: str, path: str, entry: str, arch: int) -> RegisterNames:
+    def make() -> RegisterNames:
+        from fasim.ptx.names import register_names
+        from fasim.ptx.parser import parse
+
+        return register_names(parse(ptx, path), entry, arch)
+
+    return _load(ptx, f"{path} {entry} {arch} names", make)  # type: ignore[no-any-return]
+
+
 def _variables(ptx: str, path: str, arch: int) -> list[ModuleVariable]:
     def make() -> list[ModuleVariable]:
         from fasim.ptx.lower import module_variables
@@ -179,6 +192,12 @@ class Kernel:
         return f"<Kernel {self.name}({', '.join(shown)}) for {self.module.arch.name}>"
 
     @property
+    def register_names(self) -> RegisterNames:
+        """Which register of the PTX stands in which row, worked out when it is asked for."""
+        module = self.module
+        return _register_names(module.ptx, module.path, self.program.name, module.arch.number)
+
+    @property
     def registers(self) -> int:
         """Registers a thread as ptxas assigned them; 0 if the module came as PTX."""
         compiled = self.module.compiled
@@ -209,6 +228,62 @@ class Kernel:
         count: account for the wavefronts and conflicts of each access to shared memory. check: what to look for, "all" or some of
         "race,init,sync"; what is found are the result's hazards.
         Raises: LaunchError, MemoryAccessError, DeadlockError, InstructionLimit, KernelAssertion, KernelTrap.
+        """
+        run, arguments = self.prepare(
+            grid,
+            block,
+            args,
+            dynamic_smem_bytes=dynamic_smem_bytes,
+            opt_in=opt_in,
+            backend=backend,
+            workers=workers,
+            max_instructions=max_instructions,
+            check=check,
+            names=names,
+        )
+        program, shape, wanted = run.program, run.shape, checks_of(check)
+        text: list[str] = []
+
+        def collect(part: str) -> None:
+            text.append(part)
+            (output or _to_stdout)(part)
+
+        run.count, run.progress, run.output = count, progress, collect
+        start = time.perf_counter()
+        try:
+            run.run()
+        except ExecutionError as error:
+            # what a warp read before the run ended, another one might still have written
+            certain = wanted if shape.warps == 1 else wanted - {"init"}
+            error.hazards = hazards(program, shape, run.checks, certain, run.buffer_names)
+            raise
+        finally:
+            arguments.write_back()
+        result = self._result(run, shape, time.perf_counter() - start, "".join(text))
+        result.shared_accesses = shared_accesses(program, shape, run.accounts)
+        if count:
+            result.shared_instructions = sum(access.executions for access in result.shared_accesses)
+        result.totals = totals(result.shared_accesses) if count else {}
+        result.hazards = hazards(program, shape, run.checks, wanted, run.buffer_names)
+        return result
+
+    def prepare(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] = (),
+        *,
+        dynamic_smem_bytes: int = 0,
+        opt_in: bool = True,
+        backend: str = "jit",
+        workers: int | None = None,
+        max_instructions: int | None = None,
+        check: str = "",
+        names: Sequence[str] = (),
+    ) -> tuple[GridRun, Arguments]:
+        """Everything of a launch but running it; the options are those of `launch`.
+
+        Raises: LaunchError, UsageError.
         """
         program, arch = self.program, self.module.arch
         for name, number in (("max_instructions", max_instructions), ("workers", workers)):
@@ -242,33 +317,11 @@ class Kernel:
             allocations=space.table(),
             functions=np.array([len(program.functions), *program.functions], np.int64),
         )
-        text: list[str] = []
-
-        def collect(part: str) -> None:
-            text.append(part)
-            (output or _to_stdout)(part)
-
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         resident = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
-        run = GridRun(program, shape, shared, space, chosen, workers or available, max_instructions, resident, progress, collect)
-        run.count, run.shadows = count, arguments.shadows(checked=bool(wanted))
-        start = time.perf_counter()
-        try:
-            run.run()
-        except ExecutionError as error:
-            # what a warp read before the run ended, another one might still have written
-            certain = wanted if shape.warps == 1 else wanted - {"init"}
-            error.hazards = hazards(program, shape, run.checks, certain, run.buffer_names)
-            raise
-        finally:
-            arguments.write_back()
-        result = self._result(run, shape, time.perf_counter() - start, "".join(text))
-        result.shared_accesses = shared_accesses(program, shape, run.accounts)
-        if count:
-            result.shared_instructions = sum(access.executions for access in result.shared_accesses)
-        result.totals = totals(result.shared_accesses) if count else {}
-        result.hazards = hazards(program, shape, run.checks, wanted, run.buffer_names)
-        return result
+        run = GridRun(program, shape, shared, space, chosen, workers or available, max_instructions, resident)
+        run.shadows = arguments.shadows(checked=bool(wanted))
+        return run, arguments
 
     def _template(self, shape: LaunchShape, workspace: int) -> Array:
         program = self.program

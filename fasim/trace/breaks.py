@@ -1,0 +1,229 @@
+"""What to stop at: predicates on places of the code, or on what an instruction did."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from fasim.errors import UsageError
+from fasim.isa import machine as m
+from fasim.trace.event import Event
+from fasim.trace.places import Places
+from fasim.trace.view import StateView, lanes_array
+
+if TYPE_CHECKING:
+    from fasim.ptx.names import RegisterNames
+
+Array = np.ndarray[Any, Any]
+_NUMBERS = {"f32": "<f", "f64": "<d", "f16": "<e"}
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """Base of all breakpoints.
+
+    before: True for those that stop before an instruction runs, where its warp comes to one of `pcs`; the others stop behind an
+    instruction at one of `pcs` of which `hit` says so.
+    """
+
+    before: ClassVar[bool] = False
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """The instructions that it can stop at, bool by pc."""
+        raise NotImplementedError
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether an instruction did it; the state is that behind it."""
+        return True
+
+
+def _where(places: Places, test: Any) -> Array:
+    return np.array([test(pc) for pc in range(len(places.program))], bool)
+
+
+@dataclass(frozen=True)
+class LineBreak(Breakpoint):
+    """A source line, also where it was inlined. file: the end of its path, "" for any file."""
+
+    line: int
+    file: str = ""
+    before: ClassVar[bool] = True
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """The instructions of the line.
+
+        Raises: UsageError if there are none, with the nearest line that has some.
+        """
+        found = _where(places, lambda pc: any(self._is(*place) for place in places.path(pc)))
+        if not found.any():
+            lines = {line for pc in range(len(places.program)) for file, line in places.path(pc) if file.endswith(self.file)}
+            near = sorted(lines, key=lambda line: (abs(line - self.line), line))[:1]
+            hint = f"; the nearest line that has some is {near[0]}" if near else ""
+            raise UsageError(f"line {self.line}{f' of {self.file}' if self.file else ''}: no instruction comes from it{hint}")
+        return found
+
+    def _is(self, file: str, line: int) -> bool:
+        return line == self.line and (file.endswith(self.file) if "/" in self.file else self.file in ("", Path(file).name))
+
+
+@dataclass(frozen=True)
+class StepBreak(Breakpoint):
+    """A step of the algorithm, as the `//@` marks name it."""
+
+    name: str
+    before: ClassVar[bool] = True
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """The instructions of the step.
+
+        Raises: UsageError listing the steps.
+        """
+        found = np.array([step == self.name for step in places.steps], bool)
+        if not found.any():
+            known = dict.fromkeys(step for step in places.steps if step)
+            raise UsageError(f"no step {self.name!r}; there are: {', '.join(known) or 'none, the source marks no steps'}")
+        return found
+
+
+@dataclass(frozen=True)
+class ConflictBreak(Breakpoint):
+    """An access to shared memory with bank conflicts: at least so many, as the hardware counts them."""
+
+    conflicts: int = 1
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """All accesses to memory."""
+        return np.isin(places.kinds, m.MEMORY_KINDS)
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether it had."""
+        cost = event.access.wavefronts if event.access is not None and event.executed else None
+        return cost is not None and cost.conflicts >= self.conflicts
+
+
+@dataclass(frozen=True)
+class HazardBreak(Breakpoint):
+    """A new finding of the checks. kind: as in `Hazard`, "" for any."""
+
+    kind: str = ""
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """All instructions: an undefined value may decide something anywhere."""
+        return np.ones(len(places.program), bool)
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether there is one."""
+        return any(self.kind in ("", hazard.kind) for hazard in event.hazards)
+
+
+@dataclass(frozen=True)
+class NanBreak(Breakpoint):
+    """A result that is not a number. new: only where none of the operands was one."""
+
+    new: bool = True
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """What writes floating-point registers."""
+        return _where(places, lambda pc: any(each.writes and each.is_float for each in names.operands[pc]))
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether there is one."""
+        return bool(event.new_nan_lanes if self.new else event.nan_lanes)
+
+
+@dataclass(frozen=True)
+class RegisterBreak(Breakpoint):
+    """A register that changes, or gets a value. value: None for any change; a float means a number of the register's type.
+
+    lane, warp: None for any. function: where the register is, "" for any.
+    """
+
+    name: str
+    value: int | float | bool | None = None
+    lane: int | None = None
+    warp: int | None = None
+    function: str = ""
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """What writes it.
+
+        Raises: UsageError if nothing does.
+        """
+
+        def writes(pc: int) -> bool:
+            return any(each.writes and each.name == self.name for each in names.operands[pc])
+
+        found = _where(places, writes)
+        if self.function:
+            found &= _where(places, lambda pc: names.function_at(pc) == self.function)
+        if not found.any():
+            raise UsageError(f"nothing in kernel {places.program.title} writes a register {self.name}")
+        return found
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether it changed, or has the value now."""
+        if self.warp not in (None, event.warp):
+            return False
+        for change in event.registers:
+            if change.operand.name == self.name:
+                lanes = lanes_array(event.active)
+                if self.lane is not None:
+                    lanes = lanes & (np.arange(32) == self.lane)
+                same = change.changed if self.value is None else change.new == self._bits(change.operand.seen_as, change.operand.bank)
+                return bool((same & lanes).any())
+        return False
+
+    def _bits(self, type_: str, bank: int) -> int | bool:
+        assert self.value is not None
+        if bank == 1:
+            return bool(self.value)
+        if isinstance(self.value, float):
+            if type_ not in _NUMBERS:
+                raise UsageError(f"register {self.name} is {type_}, no floating-point number: compare it with its bits, not {self.value}")
+            return int.from_bytes(struct.pack(_NUMBERS[type_], self.value), "little")
+        return int(self.value) & ((1 << bank) - 1)
+
+
+@dataclass(frozen=True)
+class MemoryBreak(Breakpoint):
+    """A write to some bytes. where: "shared", or the name of a buffer, which byte_offset counts from; value: what they must hold then."""
+
+    where: str
+    byte_offset: int
+    size_bytes: int = 4
+    value: bytes | None = None
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """What writes memory; copies do so where they are waited for."""
+        return np.isin(places.kinds, (m.STORE, m.ATOM, m.STMATRIX, m.CP_WAIT))
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether they were written, and hold the value now."""
+        start, data = self.byte_offset, state.shared_memory
+        spaces: tuple[str, ...] = ("shared",)
+        if self.where != "shared":
+            buffers = state.buffers
+            if self.where not in buffers:
+                raise UsageError(f"no buffer {self.where!r}; there are: shared, {', '.join(buffers)}")
+            data, spaces = buffers[self.where].reshape(-1).view(np.uint8), ("global", "const")
+        for space in spaces:
+            for first, end in event.written_ranges(space):
+                place: tuple[str, int] | None = (self.where, first)
+                if self.where != "shared":
+                    place = state.buffer_at(first)
+                if place is not None and place[0] == self.where and place[1] < start + self.size_bytes and start < place[1] + end - first:
+                    return self.value is None or data[start : start + self.size_bytes].tobytes() == self.value
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """A breakpoint and the position where it stopped; event: what the instruction before it did, for breakpoints on that."""
+
+    breakpoint: Breakpoint
+    position: int
+    event: Event | None
