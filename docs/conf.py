@@ -31,5 +31,6 @@ nitpicky = True
 # what is not ours (the standard library, numpy) has its documentation elsewhere; ours must be in these pages, or be one of these
 nitpick_ignore_regex = [
     ("py:.*", r"(?!fasim\b).*"),
-    ("py:class", r"fasim\.(toolchain|arch\.table|gmem|trace|ptx)\..*|fasim\.kernels\.spec\..*|fasim\.isa\.program\.Program|fasim\.smem\.layouts\.Index"),
+    ("py:class", r"fasim\.(toolchain|arch\.table|gmem|trace|ptx)\..*"),
+    ("py:class", r"fasim\.kernels\.spec\..*|fasim\.isa\.program\.Program|fasim\.smem\.layouts\.Index"),
 ]

@@ -11,7 +11,6 @@ import fasim
 from fasim.cli import options as o
 from fasim.cli.gpu_app import app as gpu_app
 from fasim.cli.launching import Call, launch_command
-from fasim.errors import UsageError
 
 EPILOG = (
     "Exit codes: 0 right, 1 wrong output or a finding, 2 usage, 3 not modelled, 4 missing GPU or tool, 5 does not compile, 130 interrupted."
@@ -44,19 +43,28 @@ def run(
     save: o.Save = None,
     counts: Annotated[bool, typer.Option("--counts", "--verbose", help="Print the instruction mix and executions by line.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Step through it, forward and back (? there shows the keys).")] = False,
-    cta: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="--trace: this CTA.", show_default="(0,0,0)")] = None,
-    warp: Annotated[int | None, typer.Option(min=0, metavar="N", help="--trace: this warp.", show_default="whichever runs")] = None,
+    trace_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json|.pftrace", help="Write what each instruction of a CTA does: as data, or for ui.perfetto.dev."),
+    ] = None,
+    cta: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="Trace this CTA.", show_default="(0,0,0)")] = None,
+    warp: Annotated[int | None, typer.Option(min=0, metavar="N", help="Trace this warp.", show_default="all")] = None,
+    tile: Annotated[
+        int | None, typer.Option(min=-1, metavar="N", help="--trace-out: this tile; -1: before the first.", show_default="all")
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="TEXT", help='--trace-out: these steps, such as "S = QK^T".', show_default="all")
+    ] = None,
 ) -> int:
     """Compile a kernel, run it on the CPU, and judge its output; or step through it.
 
     Alone it runs fa_v21. `fasim kernels` lists the kernels of the collection and their options.
     """
-    if trace:
-        from fasim.cli.trace import trace as step_through
+    if trace or trace_out is not None or any(each is not None for each in (cta, warp, tile, steps)):
+        from fasim.cli.trace import TraceOptions
+        from fasim.cli.trace import trace as carry_trace_out
 
-        return step_through(call, cta, warp)
-    if cta is not None or warp is not None:
-        raise UsageError("--cta and --warp belong to --trace")
+        return carry_trace_out(call, TraceOptions(trace, trace_out, cta, warp, tile, steps))
     from fasim.cli.run import run as carry_out
 
     return carry_out(

@@ -123,6 +123,8 @@ def _report(
         ordered=result.ordered,
         warp_instructions=result.warp_instructions,
         shared_instructions=result.shared_instructions,
+        shared_wavefronts=sum(access.wavefronts for access in result.shared_accesses),
+        shared_conflicts=sum(access.conflicts for access in result.shared_accesses),
         shared_totals=result.totals,
         shared_uncounted=result.uncounted,
         instruction_mix={name: count for name, count in result.by_mnemonic().items() if count},

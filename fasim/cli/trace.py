@@ -1,24 +1,65 @@
-"""`fasim run --trace`: a launch in the stepper."""
+"""`fasim run --trace` and `--trace-out`: a launch in the stepper, or what it does as a file."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
+import fasim
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.target import prepare
+from fasim.cli.trace_out import check_trace_path, parse_cta, trace_filters, write_trace
 from fasim.errors import UsageError
 from fasim.kernels.spec import KernelSpec
+from fasim.report.records import TracedReport, to_json
 from fasim.sm.limits import triple
 from fasim.trace.stepper import Stepper
 from fasim.tui.session import Session
 
 
-def trace(call: Call, cta: str | None, warp: int | None) -> int:
-    """Carry out `fasim run --trace`.
+@dataclass(frozen=True)
+class TraceOptions:
+    """The options of a trace. show: in the terminal; out: the file to write; tile, steps: what of it is written."""
 
-    Returns: 0. Raises: FasimError; UsageError without a terminal.
+    show: bool = False
+    out: Path | None = None
+    cta: str | None = None
+    warp: int | None = None
+    tile: int | None = None
+    steps: str | None = None
+
+
+def trace(call: Call, chosen: TraceOptions) -> int:
+    """Carry out `fasim run --trace` or `--trace-out`.
+
+    Returns: 0. Raises: FasimError; UsageError without a terminal, or for options that do not go together.
     """
+    if not chosen.show and chosen.out is None:
+        raise UsageError("--cta, --warp, --tile and --steps choose what is traced: add --trace, or --trace-out FILE.json")
+    if chosen.show and chosen.out is not None:
+        raise UsageError("--trace shows the stepper, --trace-out writes a file: give one of the two")
+    if chosen.show and (chosen.tile is not None or chosen.steps is not None):
+        raise UsageError("--tile and --steps are for --trace-out; in the stepper t goes to the next tile and s to the next step")
+    return _write(call, chosen) if chosen.out is not None else _show(call, chosen.cta, chosen.warp)
+
+
+def _write(call: Call, chosen: TraceOptions) -> int:
+    assert chosen.out is not None
+    check_trace_path(chosen.out)
+    filters, options = trace_filters(chosen.warp, chosen.tile, chosen.steps), call.options
+    first = parse_cta(chosen.cta) if chosen.cta is not None else (0, 0, 0)
+    job = prepare(call.words, options, call.general)
+    summary = write_trace(job, chosen.out, filters, cta=first, backend=options.backend, max_instructions=options.max_instructions)
+    if options.json:
+        print(to_json(TracedReport(str(chosen.out), summary.events, summary.size_bytes, fasim.__version__)))
+    else:
+        print(f"saved          {chosen.out}: {summary.events:,} events, {summary.size_bytes:,} bytes")
+    return 0
+
+
+def _show(call: Call, cta: str | None, warp: int | None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--trace shows the stepper and needs a terminal; --trace-out FILE.json writes the same to a file")
     session = make_session(prepare(call.words, call.options, call.general), call, cta, warp)
@@ -35,7 +76,7 @@ def make_session(job: Job, call: Call, cta: str | None = None, warp: int | None 
     Raises: FasimError.
     """
     spec = _spec(job)
-    first = _ctaid(cta) if cta is not None else (0, 0, 0)
+    first = parse_cta(cta) if cta is not None else (0, 0, 0)
     stepper = _stepper(job, call, first)
     if warp is not None and not 0 <= warp < stepper.state.warps:
         raise UsageError(f"--warp {warp}: a CTA has warps 0 to {stepper.state.warps - 1}")
@@ -67,11 +108,3 @@ def _stepper(job: Job, call: Call, cta: tuple[int, int, int]) -> Stepper:
         names=[value.name for value in job.args],
         backend=call.options.backend,
     )
-
-
-def _ctaid(text: str) -> tuple[int, int, int]:
-    numbers = text.replace("x", ",").split(",")
-    if not 1 <= len(numbers) <= 3 or not all(number.strip().isdigit() for number in numbers):
-        raise UsageError(f"--cta {text!r}: give blockIdx as X,Y,Z, for example 1,0")
-    x, y, z = [*map(int, numbers), 0, 0][:3]
-    return x, y, z

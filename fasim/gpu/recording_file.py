@@ -216,6 +216,8 @@ def _instructions(rows: dict[str, Any] | None) -> tuple[MachineInstruction, ...]
     if rows is None:
         return ()
     found = []
+    if "rows" in rows:  # as it was written first: one row an instruction
+        rows = dict(zip(rows["columns"], zip(*rows["rows"])))
     for row in zip(*rows.values(), strict=True):
         fields = dict(zip(rows, row))
         fields["place"] = tuple((file, line) for file, line in fields["place"])

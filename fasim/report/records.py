@@ -17,6 +17,7 @@ from fasim.errors import ExecutionError, FasimError
 from fasim.report.compare import Comparison, Statistics
 
 RUN_SCHEMA = "fasim.run/1"
+TRACED_SCHEMA = "fasim.traced/1"
 ERROR_SCHEMA = "fasim.error/1"
 
 
@@ -70,7 +71,8 @@ class RunReport:
     verdict: "right", "wrong", or "unchecked" where there is no reference. exit_code: 0, or 1 for a wrong output.
     options: a collection kernel's options; defines: the macros it was compiled with. sizes are (x, y, z).
     warp_instructions: executed instructions, each counted once a warp; shared_instructions: those of them that access shared memory.
-    shared_totals: what those cost, by the names of ncu's counters; shared_uncounted: those of which that is not known.
+    shared_wavefronts, shared_conflicts: what those cost, copies (which have no counter of their own in ncu) included; shared_totals: by
+    the names of ncu's counters; shared_uncounted: those of which that is not known.
     instruction_mix: warp instructions by PTX mnemonic, most frequent first. counts: by instruction, only if asked for.
     Neither has entries for what was not executed.
     ordered: CTAs ran one after the other, because they communicate. output: what device printf wrote.
@@ -93,6 +95,8 @@ class RunReport:
     ordered: bool
     warp_instructions: int
     shared_instructions: int
+    shared_wavefronts: int
+    shared_conflicts: int
     shared_totals: dict[str, int]
     shared_uncounted: int
     instruction_mix: dict[str, int]
@@ -106,6 +110,17 @@ class RunReport:
     version: str
     prints: list[str] = field(default_factory=list, kw_only=True)
     schema: str = field(default=RUN_SCHEMA, kw_only=True)
+
+
+@dataclass(frozen=True)
+class TracedReport:
+    """A trace file that was written. saved: its path; events: warp instructions in it."""
+
+    saved: str
+    events: int
+    size_bytes: int
+    version: str
+    schema: str = field(default=TRACED_SCHEMA, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,7 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
 
 
 def _shared(report: RunReport) -> str:
-    wavefronts, conflicts = (
-        sum(count for name, count in report.shared_totals.items() if part in name)
-        for part in ("data_pipe_lsu_wavefronts_mem_shared", "data_bank_conflicts_pipe_lsu_mem_shared")
-    )
+    wavefronts, conflicts = report.shared_wavefronts, report.shared_conflicts
     unknown = f", {report.shared_uncounted:,} atomics in loops not counted" if report.shared_uncounted else ""
     return f"{report.shared_instructions:,} accesses, {wavefronts:,} wavefronts, {conflicts:,} bank conflicts{unknown} (see fasim banks)"
 

@@ -216,10 +216,10 @@ class _Maker:
             )
         comes_again = record.first > record.second and in_one_loop(self.program, record.first, record.second)
         again = ", in the next round of the loop" if comes_again else ""
-        return (
-            f"{lead}one warp accesses it at {first}, another one at {second}{again}, with no barrier between; "
-            "put __syncthreads() between the two"
-        )
+        advice = "put __syncthreads() between the two"
+        if any(self.program.code[pc, m.AT_KIND // 4] == m.ATOM for pc in (record.first, record.second)):
+            advice += ", or make the plain access atomic or volatile, too"
+        return f"{lead}one warp accesses it at {first}, another one at {second}{again}, with no barrier between; {advice}"
 
     def _async_text(self, record: _Record, first: str, second: str) -> str:
         reason, groups, wait = record.more & 0xFF, record.more >> 8 & 0xFF, record.more >> 16

@@ -31,7 +31,7 @@ _CAPTION = re.compile(r"(?::\w+: .*\n)*?:caption: (\S+)\n(?::\w+: .*\n)*\n?")
 _END = "@@@ end of a command"
 _BUG = "This is a bug in fasim."
 _FIRST_START = "compiling the machine, once: "
-_ANY_FIGURES = re.compile(r"(time|instructions|grid x block) | *[\d,]+ +\d+\.\d% ")
+_ANY_FIGURES = re.compile(r"(time|instructions|grid x block|saved) | *[\d,]+ +\d+\.\d% ")
 _FIGURES = re.compile(r"\d[\d,]*(\.\d+)?")
 _LOOSE = (
     (re.compile(r"NVRTC \d+\.\d+"), "NVRTC"),

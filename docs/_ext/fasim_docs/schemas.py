@@ -20,6 +20,7 @@ from fasim_docs.markdown import code, prose, table
 #: what writes a report that is not `fasim NAME --json` for the schema `fasim.NAME/1`
 WRITERS = {
     "fasim.error/1": "any command with `--json` that ends in an error",
+    "fasim.traced/1": "`fasim run --trace-out FILE --json`",
     "fasim.layouts/1": "`fasim layout --json` without a name",
 }
 

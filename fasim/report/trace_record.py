@@ -1,0 +1,212 @@
+"""One warp instruction of a trace as JSON has it: the schema fasim.trace/1.
+
+A trace is one object. Before its events: `schema`, `version`, `kernel`, `source`, `arch`, `compiler`, `options`, `defines`, `seed`, `grid`,
+`block`, `dynamic_smem_bytes`, `checked` (whether hazards were looked for), `cta` (blockIdx), `warps`, `buffers` (device memory: name,
+address, size_bytes), `filters` (warp, tile and steps, null or [] where all are there; steps by name), `warp_instructions` (of the CTA),
+`event_count`. Behind them: `fault`, null or why the kernel did not come to its end: position, warp, pc, lanes, text and step of the
+instruction that failed (null where none did: a deadlock), type, message, where and details of the error as in `fasim.error/1`. And
+`hazards`: all that the checks found in the CTA.
+
+`events` has one object a line, in the order of execution. Masks and registers are hexadecimal, lane 0 is bit 0 and the first word.
+
+    position   warp instructions that the CTA had executed before
+    warp, tile, step           tile null before the first one, step "" outside of marked steps
+    pc, kind, text             index of the instruction, kind of work, PTX
+    file, line, path           innermost place, and all from the kernel's line inwards: [file, line]; line 0 where there is none
+    lanes, active              at the instruction, and those that its guard lets execute it
+    executed                   false if they only began to wait there for others
+
+The others are absent where there is nothing to say:
+
+    inserted   true for a jump that is not in the PTX; text and place are those of the instruction before it
+    registers  of destinations that changed, or that hold their first value: name, type, changed (the lanes where), values (32 words
+               separated by blanks, of predicates a mask); other lanes say what the place of the register holds
+    access     of memory: space, op (machine operation of shared accesses), bytes_per_lane, lanes, reads, writes, addresses (of 32 lanes,
+               null for those without; offsets in shared and local memory), buffers (names, in global memory), sources (cp.async: where it
+               reads) and, in shared memory, wavefronts, conflicts, wavefronts_ideal, collisions (bank, and words: byte_offset, lanes)
+    copy       of cp.async: groups it belongs to, counted from 0 by lane; of a commit: the group; of a wait: pending, how many groups may
+               stay on their way (-1: wait_all), and arrived, byte ranges of shared memory that it makes valid, ends excluded
+    barrier    operation, number, count (of threads, 0 for all), opened (whether these were the last)
+    nan_lanes, new_nan_lanes   lanes with a not-a-number as result; those that had none as operand
+    hazards    found by this instruction: kind, space, scope, severity, text, and the instructions and lanes of both sides, as far as
+               they were known here (what turns out to be something else is left out)
+    printed    by printf
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from fasim.report.records import plain_json
+from fasim.report.trace_select import Selection
+from fasim.sm.result import Hazard
+from fasim.smem.wavefronts import Collision
+from fasim.trace.event import Access, Event, RegisterChange
+from fasim.trace.stepper import Stepper
+from fasim.trace.view import StateView, lanes_array
+
+TRACE_SCHEMA = "fasim.trace/1"
+
+
+def mask_text(mask: int) -> str:
+    """A mask of lanes."""
+    return f"{mask:#010x}"
+
+
+class EventRecords:
+    """Makes the records of a stepper's events."""
+
+    def __init__(self, stepper: Stepper, selection: Selection) -> None:
+        self._stepper, self._selection = stepper, selection
+        self._held: dict[int, frozenset[str]] = {}
+
+    def record(self, event: Event, tile: int) -> dict[str, Any]:
+        """What the instruction before the stepper's position did. tile: -1 before the first."""
+        state, source = self._stepper.state, event.source
+        record: dict[str, Any] = {
+            "position": event.position,
+            "warp": event.warp,
+            "tile": tile if tile >= 0 else None,
+            "step": event.step,
+            "pc": event.pc,
+            "kind": event.kind,
+            "text": source.text,
+            "file": source.file,
+            "line": source.line,
+            "path": [list(place) for place in event.path],
+            "lanes": mask_text(event.lanes),
+            "active": mask_text(event.active),
+            "executed": event.executed,
+        }
+        further = {
+            "inserted": is_inserted(event, self._stepper),
+            "registers": self._registers(event),
+            "access": None if event.access is None else _access(event.access, state),
+            "copy": _copy(event, state),
+            "barrier": None if event.arrival is None else dataclasses.asdict(event.arrival),
+            "nan_lanes": mask_text(event.nan_lanes) if event.nan_lanes else None,
+            "new_nan_lanes": mask_text(event.new_nan_lanes) if event.new_nan_lanes else None,
+            "hazards": [hazard_record(hazard) for hazard in self._selection.lasting(event.hazards)],
+            "printed": event.printed,
+        }
+        return record | {name: value for name, value in further.items() if value}
+
+    def _registers(self, event: Event) -> list[dict[str, Any]]:
+        """The destinations that hold something else now, or for the first time: before, their rows were those of other registers."""
+        if event.pc not in self._held:
+            self._held[event.pc] = frozenset(register.name for register in self._stepper.names.live_at(event.pc))
+        found = []
+        for change in event.registers if event.executed else ():
+            lanes = change.changed
+            if change.operand.name not in self._held[event.pc]:
+                lanes = lanes | lanes_array(event.active)
+            if lanes.any():
+                found.append(_register(change, lanes))
+        return found
+
+
+def is_inserted(event: Event, stepper: Stepper) -> bool:
+    """Whether the instruction is a jump that is not in the PTX: the code is laid out in another order."""
+    return stepper.places.program.source[event.pc] is None
+
+
+def _mask(lanes: np.ndarray[Any, Any]) -> str:
+    return mask_text(int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little"))
+
+
+def _register(change: RegisterChange, lanes: np.ndarray[Any, Any]) -> dict[str, Any]:
+    operand = change.operand
+    if operand.bank == 1:
+        values = _mask(change.new)
+    else:
+        size = 2 if operand.type_.endswith("16") else operand.bank // 8
+        values = change.new.astype(f">u{size}").tobytes().hex(" ", size)
+    return {"name": operand.name, "type": operand.seen_as, "changed": _mask(lanes), "values": values}
+
+
+def _by_lane(values: tuple[int, ...], lanes: int) -> list[int | None]:
+    return [value if lanes >> lane & 1 else None for lane, value in enumerate(values)]
+
+
+def _access(access: Access, state: StateView) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "space": access.space,
+        "op": access.op,
+        "bytes_per_lane": access.bytes_per_lane,
+        "lanes": mask_text(access.lanes),
+        "reads": access.reads,
+        "writes": access.writes,
+        "addresses": _by_lane(access.addresses, access.lanes),
+    }
+    device = access.sources or (access.addresses if access.space == "global" else ())
+    if device:
+        places = [state.buffer_at(device[lane]) for lane in range(32) if access.lanes >> lane & 1]
+        record["buffers"] = list(dict.fromkeys(place[0] for place in places if place is not None))
+    if access.sources:
+        record["sources"] = _by_lane(access.sources, access.lanes)
+    cost = access.wavefronts
+    if cost is not None:
+        record |= {
+            "wavefronts": cost.actual,
+            "conflicts": cost.conflicts,
+            "wavefronts_ideal": cost.source_ideal,
+            "collisions": [_collision(each) for each in cost.collisions],
+        }
+    return record
+
+
+def _collision(collision: Collision) -> dict[str, Any]:
+    return {"bank": collision.bank, "words": [{"byte_offset": word.byte_offset, "lanes": list(word.lanes)} for word in collision.words]}
+
+
+def copy_groups_of(event: Event, state: StateView) -> dict[int, int]:
+    """The groups that a cp.async belongs to, with their lanes. state: that behind it."""
+    found: dict[int, int] = {}
+    if event.kind == "cp_async" and event.access is not None:
+        committed = state.committed_groups(event.warp)
+        for lane in range(32):
+            if event.access.lanes >> lane & 1:
+                found[committed[lane]] = found.get(committed[lane], 0) | 1 << lane
+    return found
+
+
+def _copy(event: Event, state: StateView) -> dict[str, Any] | None:
+    if event.kind == "cp_async" and event.access is not None:
+        return {"groups": sorted(copy_groups_of(event, state))}
+    if event.copies is None:
+        return None
+    if event.kind == "cp_commit":
+        return {"group": event.copies.group}
+    return {"pending": event.copies.pending, "arrived": [list(span) for span in event.copies.arrived]}
+
+
+def hazard_record(hazard: Hazard) -> dict[str, Any]:
+    """A finding of the checks."""
+    return dataclasses.asdict(hazard)
+
+
+def fault_record(stepper: Stepper) -> dict[str, Any] | None:
+    """Why the kernel does not come to its end, None if it does; the stepper stands where it ends."""
+    failure = stepper.failure
+    if failure is None:
+        return None
+    following = stepper.state.next
+    found: dict[str, Any] = {"position": stepper.position, "warp": None, "pc": None, "lanes": None, "text": None, "step": ""}
+    if following is not None:
+        found |= {
+            "warp": following.warp,
+            "pc": following.pc,
+            "lanes": mask_text(following.lanes),
+            "text": stepper.places.source(following.pc).text,
+            "step": stepper.places.step(following.pc),
+        }
+    found |= {
+        "type": type(failure).__name__,
+        "message": str(failure),
+        "where": dataclasses.asdict(failure.where),
+        "details": failure.details,
+    }
+    return dict(plain_json(found))
