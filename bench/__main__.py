@@ -24,6 +24,7 @@ from bench import micro, processes
 from bench.attention import Problem
 from bench.figures import Figure, cores, place, repeat
 from bench.peers.install import PEERS, measure
+from bench.stepping import stepping
 from bench.watching import PROBLEMS, Watched
 
 FULL_SIZE = ("--n", "8192", "--batch", "4", "--heads", "8")
@@ -137,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
             figures.append(figure)
             add_row(table, figure)
 
-    for each in (flagship, *([full_size] if options.full else []), machine, watching, starts, memory):
+    for each in (flagship, *([full_size] if options.full else []), machine, watching, stepping, starts, memory):
         section(each)
     if not options.no_peers:
         with tempfile.TemporaryDirectory() as temporary:

@@ -35,5 +35,8 @@ TARGETS = {
     "mma.m16n8k16 f16->f32": Target(0.7, "us", _SPEED),
     **{f"{name}, counted": Target(1.5, "x plain", _WATCHING) for name in WATCHED},
     **{f"{name}, check=all": Target(5.0, "x plain", _WATCHING) for name in WATCHED},
+    "v2.1 N=128, stepper to the first frame": Target(3.0, "s", "part 4, point 1"),
+    "v2.1 N=128, a step forward": Target(50.0, "ms", "part 4, point 1"),
+    "v2.1 N=128, a step back": Target(50.0, "ms", "part 4, point 1"),
     "first start, empty cache": Target(60.0, "s", _SPEED),
 }

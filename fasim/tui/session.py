@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from fasim.trace.event import Event
 from fasim.trace.stepper import Stepper
 from fasim.tui.numbers import FORMATS
 
+#: how long a walk may take
+PATIENCE_SECONDS = 5.0
 VIEWS = ("registers", "fragment", "banks", "pipeline", "rows", "event")
 BREAKPOINT_HELP = (
     "line N [FILE] | step NAME | conflict [N] | hazard [KIND] | nan [any] | reg NAME [= VALUE] [lane N] | "
@@ -21,6 +24,20 @@ BREAKPOINT_HELP = (
 )
 _REGISTER = re.compile(r"(?P<name>%[^\s=]+)(?:\s*=\s*(?P<value>\S+))?(?:\s+lane\s+(?P<lane>\d+))?")
 _MEMORY = re.compile(r"(?P<where>\S+)\s+(?P<offset>0x[0-9a-fA-F]+|\d+)(?:\s*=\s*(?P<value>\S+))?")
+
+
+class Patience:
+    """Ends a long walk, so that the screen does not stand still; asked again, it goes on from there."""
+
+    def __init__(self, seconds: float = PATIENCE_SECONDS) -> None:
+        self._until, self.message = time.monotonic() + seconds, ""
+
+    def __call__(self, position: int) -> bool:
+        """Whether to go on."""
+        if time.monotonic() < self._until:
+            return True
+        self.message = f"stopped at {position:,} after a while; the same key goes on"
+        return False
 
 
 @dataclass
@@ -103,9 +120,11 @@ class Session:
         if not self.breakpoints:
             self.message = f"no breakpoint is set: x sets one, for example: {BREAKPOINT_HELP}"
             return
-        hit = self.stepper.run_to(list(self.breakpoints.values()), direction, warp=None if self.follow else self.warp)
+        watch = Patience()
+        hit = self.stepper.run_to(list(self.breakpoints.values()), direction, warp=None if self.follow else self.warp, watch=watch)
         if hit is None:
-            self.message = f"no breakpoint was met before {'the end' if direction == 1 else 'the beginning'}"
+            where = "the end" if direction == 1 else "the beginning"
+            self.message = watch.message or f"no breakpoint was met before {where}"
             return
         text = next(text for text, each in self.breakpoints.items() if each == hit.breakpoint)
         self.message = f"breakpoint: {text}"
@@ -114,12 +133,15 @@ class Session:
         """Go to a position: a number, `end`, or +N and -N from here."""
         self.message = ""
         try:
+            watch = Patience()
             if text == "end":
-                self.stepper.go_to_end()
+                self.stepper.go_to_end(watch)
+                self.message = watch.message
             elif re.fullmatch(r"[+-]\d+", text):
                 self.stepper.step(int(text))
             elif text.isdigit():
-                self.stepper.go_to(int(text))
+                self.stepper.go_to(int(text), watch)
+                self.message = watch.message
             else:
                 self.message = f"{text!r} is no position: give a number, +N, -N or end"
         except FasimError as error:
@@ -180,12 +202,12 @@ class Session:
         return next((register.name for register in self.stepper.names.registers if register.name.startswith("%f")), "%r1")
 
     def find(self, text: str) -> None:
-        """Go on to the next instruction whose PTX or source line contains a text."""
+        """Go on to the next instruction whose PTX contains a text, or where none does, whose source line contains it."""
         wanted = text or self.found
         self.found, self.message = wanted, ""
         stepper = self.stepper
-        names = [f"{stepper.places.source(pc).text} {self.source_text(pc)}" for pc in range(len(stepper.places.program))]
-        pcs = {pc for pc, name in enumerate(names) if wanted in name}
+        every = range(len(stepper.places.program))
+        pcs = {pc for pc in every if wanted in stepper.places.source(pc).text} or {pc for pc in every if wanted in self.source_text(pc)}
         if not wanted or not pcs:
             self.message = f"{wanted!r} is neither in the PTX nor in the source lines of instructions"
             return

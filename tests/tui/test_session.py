@@ -92,6 +92,16 @@ def test_run_to_breakpoints_and_back(session):
         assert part in linear.message and linear.breakpoints == {}
 
 
+def test_a_long_walk_stops_and_goes_on(fa_v21, monkeypatch):
+    monkeypatch.setattr("fasim.tui.session.Patience.__init__.__defaults__", (-1.0,))
+    fa_v21.go_to("end")
+    first = fa_v21.stepper.position
+    assert fa_v21.message == f"stopped at {first:,} after a while; the same key goes on" and fa_v21.stepper.state.next is not None
+    fa_v21.break_at("mem o 0")
+    fa_v21.move("run")
+    assert fa_v21.stepper.position > first and "the same key goes on" in fa_v21.message
+
+
 def test_ctas(session):
     two = session("fa_v21", "--n", "128", "--heads", "2")
     two.move("step")
