@@ -6,6 +6,7 @@ Programs do not keep this, since only who looks at a kernel from inside needs it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from fasim.ptx.allocate import intervals
 from fasim.ptx.emit import Emitter
@@ -64,6 +65,18 @@ class RegisterNames:
     def function_at(self, pc: int) -> str:
         """The function that a pc belongs to."""
         return next((name for name, first, last in self.functions if first <= pc <= last), "")
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[RegisterName]]:
+        found: dict[str, list[RegisterName]] = {}
+        for register in self.registers:
+            found.setdefault(register.name, []).append(register)
+        return found
+
+    def holds(self, name: str, pc: int) -> bool:
+        """Whether a register holds its value when the instruction at `pc` is the next."""
+        found, function = self._by_name.get(name, ()), self.function_at(pc)
+        return any(not r.function or (r.function == function and r.first_pc <= pc <= r.last_pc) for r in found)
 
     def live_at(self, pc: int) -> list[RegisterName]:
         """The registers that hold their values when the instruction at `pc` is the next."""

@@ -46,7 +46,7 @@ from fasim.sm.result import Hazard
 from fasim.smem.wavefronts import Collision
 from fasim.trace.event import Access, Event, RegisterChange
 from fasim.trace.stepper import Stepper
-from fasim.trace.view import StateView, lanes_array
+from fasim.trace.view import StateView
 
 TRACE_SCHEMA = "fasim.trace/1"
 
@@ -61,7 +61,6 @@ class EventRecords:
 
     def __init__(self, stepper: Stepper, selection: Selection) -> None:
         self._stepper, self._selection = stepper, selection
-        self._held: dict[int, frozenset[str]] = {}
 
     def record(self, event: Event, tile: int) -> dict[str, Any]:
         """What the instruction before the stepper's position did. tile: -1 before the first."""
@@ -95,17 +94,9 @@ class EventRecords:
         return record | {name: value for name, value in further.items() if value}
 
     def _registers(self, event: Event) -> list[dict[str, Any]]:
-        """The destinations that hold something else now, or for the first time: before, their rows were those of other registers."""
-        if event.pc not in self._held:
-            self._held[event.pc] = frozenset(register.name for register in self._stepper.names.live_at(event.pc))
-        found = []
-        for change in event.registers if event.executed else ():
-            lanes = change.changed
-            if change.operand.name not in self._held[event.pc]:
-                lanes = lanes | lanes_array(event.active)
-            if lanes.any():
-                found.append(_register(change, lanes))
-        return found
+        """The destinations that hold something else now, or for the first time."""
+        changes = event.registers if event.executed else ()
+        return [_register(change, change.changed) for change in changes if change.changed.any()]
 
 
 def is_inserted(event: Event, stepper: Stepper) -> bool:

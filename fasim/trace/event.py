@@ -18,7 +18,7 @@ from fasim.smem.wavefronts import Wavefronts, count_wavefronts
 from fasim.trace.view import PendingCopy, committed_groups, joined_ranges, lanes_array, pending_copies, row_values
 
 if TYPE_CHECKING:
-    from fasim.ptx.names import OperandName
+    from fasim.ptx.names import OperandName, RegisterNames
 
 Array = np.ndarray[Any, Any]
 BAR_OPERATIONS = ("sync", "arrive", "red.popc", "red.and", "red.or")
@@ -27,16 +27,17 @@ _WINDOWS = {m.SHARED_WINDOW: m.SHARED, m.LOCAL_WINDOW: m.LOCAL, m.PARAM_WINDOW: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegisterChange:
-    """A destination: its 32 lanes before and after."""
+    """A destination: its 32 lanes before and after. fresh: lanes that hold a value for the first time; `old` is not theirs, then."""
 
     operand: OperandName
     old: Array
     new: Array
+    fresh: int = 0
 
     @property
     def changed(self) -> Array:
-        """Which lanes hold something else now."""
-        return np.asarray(self.old != self.new)
+        """Which lanes hold something else now, or for the first time."""
+        return np.asarray((self.old != self.new) | lanes_array(self.fresh))
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,11 +255,15 @@ def _landed(before: list[PendingCopy], after: list[PendingCopy]) -> tuple[tuple[
 class Capture:
     """What has to be looked at before an instruction is executed, to say afterwards what it did."""
 
-    def __init__(self, state: CtaState, warp: int, pc: int, lanes: int, operands: tuple[OperandName, ...], arch: str) -> None:
+    def __init__(self, state: CtaState, warp: int, pc: int, lanes: int, names: RegisterNames, arch: str) -> None:
+        operands = names.operands[pc]
         self.warp, self.pc, self.lanes, self.operands = warp, pc, lanes, operands
         self.kind = int(state.program.code[pc, m.AT_KIND // 4])
         self.active = active_lanes(state, warp, pc, lanes)
-        self.dests = [(each, row_values(state, warp, each.bank, each.row)) for each in operands if each.writes]
+        written = [each for each in operands if each.writes]
+        self.dests = [
+            (each, row_values(state, warp, each.bank, each.row), 0 if names.holds(each.name, pc) else self.active) for each in written
+        ]
         self.sources = tuple((each, row_values(state, warp, each.bank, each.row)) for each in operands if each.reads and each.is_float)
         self.access = access_of(state, warp, pc, self.active, arch)
         self.count = int(state.run_counts[pc])
@@ -268,9 +273,9 @@ class Capture:
 
     def registers(self, state: CtaState) -> tuple[RegisterChange, ...]:
         """The destinations, now that it has been executed; those that lowering made only if there are no others."""
-        named = [(each, old) for each, old in self.dests if not each.name.startswith("~")]
+        named = [dest for dest in self.dests if not dest[0].name.startswith("~")]
         shown = named if named or self.kind == m.ATOM else self.dests
-        return tuple(RegisterChange(each, old, row_values(state, self.warp, each.bank, each.row)) for each, old in shown)
+        return tuple(RegisterChange(each, old, row_values(state, self.warp, each.bank, each.row), fresh) for each, old, fresh in shown)
 
     def arrival(self, state: CtaState) -> Arrival | None:
         """What a barrier did."""

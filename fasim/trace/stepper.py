@@ -258,7 +258,7 @@ class Stepper:
         following = walker.next
         assert following is not None
         position, warp, pc = walker.position, following.warp, following.pc
-        before = Capture(walker.state, warp, pc, following.lanes, self.names.operands[pc], self.kernel.module.arch.name)
+        before = Capture(walker.state, warp, pc, following.lanes, self.names, self.kernel.module.arch.name)
         known = self._hazards()
         walker.advance()
         state = walker.state
