@@ -18,8 +18,8 @@ from fasim.cli.run_options import RunOptions
 from fasim.cli.target import variants
 from fasim.errors import FasimError
 from fasim.report.banks import BanksReport, BanksVariant, choose, look_closer, tabulate
-from fasim.report.steps import SourceLines
 from fasim.sm.result import SharedAccess
+from fasim.trace.steps import SourceLines
 
 
 @dataclass(frozen=True)

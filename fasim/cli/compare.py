@@ -31,9 +31,9 @@ from fasim.report.bits import BitsComparison, compare_output
 from fasim.report.measured import Output
 from fasim.report.records import to_json
 from fasim.report.side_by_side import ComparedLaunch, Origin, compare_launch, compare_report
-from fasim.report.steps import SourceLines
 from fasim.sass.listing import listing
 from fasim.sm.limits import triple
+from fasim.trace.steps import SourceLines
 
 #: where the recordings of the repository are, from its top
 RECORDINGS = Path("recordings")
@@ -165,11 +165,9 @@ def _contracted(recording: Recording, call: Call, outputs: list[BitsComparison])
 
 def _machine_lines(recording: Recording) -> list[MachineLine]:
     """The machine code by PTX line: from ncu, else from nvdisasm."""
-    if recording.profile is not None and recording.profile.instructions:
-        return [MachineLine(each.text, each.ptx_line, each.place) for each in recording.profile.instructions]
-    if not recording.module.cubin:
-        return []
-    return [MachineLine(each.text, each.ptx_line, each.place) for each in listing(recording.module.cubin, recording.entry)]
+    profile, cubin = recording.profile, recording.module.cubin
+    known = (profile.instructions if profile is not None else ()) or (listing(cubin, recording.entry) if cubin else ())
+    return [MachineLine(each.text, each.ptx_line, each.place) for each in known]
 
 
 def _outputs(recording: Recording, job: Job) -> Iterator[BitsComparison]:

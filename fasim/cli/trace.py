@@ -10,12 +10,10 @@ import fasim
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.target import prepare
-from fasim.cli.trace_out import check_trace_path, parse_cta, trace_filters, write_trace
+from fasim.cli.trace_out import check_trace_path, parse_cta, stepper_of, trace_filters, write_trace
 from fasim.errors import UsageError
 from fasim.kernels.spec import KernelSpec
 from fasim.report.records import TracedReport, to_json
-from fasim.sm.limits import triple
-from fasim.trace.stepper import Stepper
 from fasim.tui.session import Session
 
 
@@ -77,7 +75,7 @@ def make_session(job: Job, call: Call, cta: str | None = None, warp: int | None 
     """
     spec = _spec(job)
     first = parse_cta(cta) if cta is not None else (0, 0, 0)
-    stepper = _stepper(job, call, first)
+    stepper = stepper_of(job, first, call.options.backend)
     if warp is not None and not 0 <= warp < stepper.state.warps:
         raise UsageError(f"--warp {warp}: a CTA has warps 0 to {stepper.state.warps - 1}")
     return Session(
@@ -85,7 +83,7 @@ def make_session(job: Job, call: Call, cta: str | None = None, warp: int | None 
         title=job.kernel.name,
         watched=spec.watched if spec is not None else (),
         regions=spec.regions(job.options) if spec is not None else (),
-        make=lambda wanted: _stepper(job, call, wanted),
+        make=lambda wanted: stepper_of(job, wanted, call.options.backend),
         warp=warp or 0,
         follow=warp is None,
     )
@@ -95,16 +93,3 @@ def _spec(job: Job) -> KernelSpec | None:
     from fasim import kernels
 
     return kernels.load(job.collection) if job.collection else None
-
-
-def _stepper(job: Job, call: Call, cta: tuple[int, int, int]) -> Stepper:
-    return Stepper(
-        job.kernel,
-        triple(job.grid, "grid"),
-        triple(job.block, "block"),
-        [value.value for value in job.args],
-        cta=cta,
-        dynamic_smem_bytes=job.dynamic_smem_bytes,
-        names=[value.name for value in job.args],
-        backend=call.options.backend,
-    )

@@ -66,6 +66,24 @@ def check_trace_path(path: Path) -> None:
         raise UsageError(f"{option}: no permission to write there")
 
 
+def stepper_of(job: Job, cta: Sequence[int], backend: str, *, args: Sequence[Any] | None = None, **how: Any) -> Stepper:
+    """A stepper on a job's launch. args: in place of the job's own; how: further options of `Stepper`.
+
+    Raises: as `Stepper`.
+    """
+    return Stepper(
+        job.kernel,
+        job.grid,
+        job.block,
+        [value.value for value in job.args] if args is None else args,
+        cta=cta,
+        dynamic_smem_bytes=job.dynamic_smem_bytes,
+        names=[value.name for value in job.args],
+        backend=backend,
+        **how,
+    )
+
+
 def size_text(size_bytes: float) -> str:
     """A size as a person reads it."""
     for unit in ("bytes", "KB", "MB"):
@@ -93,16 +111,12 @@ def write_trace(
     CTA, warp, tile or step that there is not; LaunchError.
     """
     check_trace_path(path)
-    stepper = Stepper(
-        job.kernel,
-        job.grid,
-        job.block,
-        [value.value.copy() if isinstance(value.value, np.ndarray) else value.value for value in job.args],
-        cta=cta,
-        dynamic_smem_bytes=job.dynamic_smem_bytes,
+    stepper = stepper_of(
+        job,
+        cta,
+        backend,
+        args=[value.value.copy() if isinstance(value.value, np.ndarray) else value.value for value in job.args],
         check=check,
-        names=[value.name for value in job.args],
-        backend=backend,
         # nobody goes back but to the beginning
         interval=1 << 62,
         max_instructions=MAX_INSTRUCTIONS if max_instructions is None else max_instructions,

@@ -10,6 +10,7 @@ from fasim.report.bank_access import Cost
 from fasim.report.bank_advice import Advice, PaddingAdvice, SwizzleAdvice
 from fasim.report.bank_picture import picture_text
 from fasim.report.banks import AccessDetail, AccessRow, BanksReport, BanksVariant, aligned_rows
+from fasim.report.console import wide_console
 from fasim.report.option_text import value_text
 from fasim.smem.layouts import Swizzle
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 #: width of what is not a terminal
 PLAIN_COLUMNS = 160
-_UNLIMITED_COLUMNS = 10_000
 #: code is shown in this many columns or not at all
 _LEAST_CODE = 20
 _NUMBERS = ("executions", "wavefronts", "conflicts", "source page", "ideal")
@@ -27,13 +27,9 @@ _NUMBERS = ("executions", "wavefronts", "conflicts", "source page", "ideal")
 
 def print_banks(report: BanksReport, *, columns: int | None, color: bool, every_group: bool = False) -> None:
     """Print tables, pictures and advice; columns: width of the terminal, None if there is none."""
-    from rich.console import Console
-
     width = columns or PLAIN_COLUMNS
     # tables take the room that they need; code alone is cut
-    console = Console(
-        width=_UNLIMITED_COLUMNS, force_terminal=color, no_color=not color, color_system="standard" if color else None, highlight=False
-    )
+    console = wide_console(color)
     variants = report.variants
     print(_headline(report))
     if not any(each.rows for each in variants):

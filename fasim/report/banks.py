@@ -13,9 +13,9 @@ from fasim.errors import UsageError
 from fasim.report.bank_access import Access, Cost
 from fasim.report.bank_advice import Advice, advise
 from fasim.report.bank_picture import BankGroup, bank_groups
-from fasim.report.steps import SourceLines, call_path
 from fasim.sm.result import LaunchResult, SharedAccess
 from fasim.smem.wavefronts import OPERATIONS
+from fasim.trace.steps import SourceLines, call_path
 
 BANKS_SCHEMA = "fasim.banks/1"
 

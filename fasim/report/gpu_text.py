@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from fasim.report.gpu_reports import GpuLaunchFacts, GpuProfiled, GpuProfileReport, GpuRunReport, GpuTimed, GpuTimeReport
 from fasim.report.measured import Card, MachineInstruction, Profile
 from fasim.report.option_text import options_text
-from fasim.report.steps import SourceLines
 from fasim.report.text import aligned, output_lines, size
+from fasim.trace.steps import SourceLines
 
 #: totals of a profile, by ncu's names, with what a person calls them
 _TOTALS = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fasim.numerics.fragments import LANES
+from fasim.report.console import wide_console
 from fasim.report.layout import Blocks, Cell, Fragment, Geometry, LayoutList, LayoutReport, Move, blocks, register_range
 from fasim.report.layout_hand_over import HAND_OVER_SOURCE, HAND_OVER_TARGET
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 #: width of what is not a terminal
 PLAIN_COLUMNS = 160
-_UNLIMITED_COLUMNS = 10_000
 #: styles of the lanes 0-3, 4-7, ...: none is alone in telling anything, the lane stands in the cell
 _STYLES = ("red", "green", "yellow", "blue", "magenta", "cyan", "bright_red", "bright_blue")
 _INDENT = "               "
@@ -39,7 +39,7 @@ def print_layout(report: LayoutReport, view: View) -> None:
         print(f"instruction    {report.instructions[0]}{more}")
     if not asked:
         print("cells          lane and register")
-    console = _console(view)
+    console = wide_console(view.color)
     for each in report.fragments:
         if asked:
             print()
@@ -62,7 +62,7 @@ def _moves_to(report: LayoutReport, held: Fragment) -> Sequence[Move]:
 def print_list(found: LayoutList, view: View) -> None:
     """Print all names, those of one instruction and size on a line."""
     print("Who holds what: fasim layout NAME, with --operand A, --element 5,3, --lane 7 --reg 2, --out FILE.svg, --json.\n")
-    _console(view).print(_list_table(found))
+    wide_console(view.color).print(_list_table(found))
     print("\nA name may also be the whole instruction, for example mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 
 
@@ -189,15 +189,3 @@ def move_lines(moves: Sequence[Move]) -> list[str]:
         parts = ", ".join(map(_source, mine))
         lines.append(f"a{register} of {HAND_OVER_TARGET} = {{{parts}}} of {HAND_OVER_SOURCE} matrix {matrices}, the first in the low bits")
     return lines
-
-
-def _console(view: View) -> Console:
-    from rich.console import Console
-
-    return Console(
-        width=_UNLIMITED_COLUMNS,
-        force_terminal=view.color,
-        no_color=not view.color,
-        color_system="standard" if view.color else None,
-        highlight=False,
-    )

@@ -23,8 +23,8 @@ from fasim.report.machine_classes import (
 )
 from fasim.report.match import Item, Place
 from fasim.report.measured import MachineInstruction
-from fasim.report.steps import call_path
 from fasim.sm.result import LaunchResult, SharedAccess
+from fasim.trace.steps import call_path
 
 _ATOMIC = "shared atomic"
 

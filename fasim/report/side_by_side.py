@@ -16,8 +16,8 @@ from fasim.report.match import ADDED, EQUAL, KNOWN, MISMATCH, Item, Items, Match
 from fasim.report.match_items import machine_items, simulated_items
 from fasim.report.match_totals import NOISE, ComparedTotal, compare_totals
 from fasim.report.measured import Profile
-from fasim.report.steps import SourceLines
 from fasim.sm.result import LaunchResult
+from fasim.trace.steps import SourceLines
 
 COMPARE_SCHEMA = "fasim.compare/1"
 EXPLAINED = "explained"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fasim.report.bits import CONTRACTED, BitDifference, BitsComparison
+from fasim.report.console import wide_console
 from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH
 from fasim.report.match_totals import NOISE, TURNS, ComparedTotal
 from fasim.report.option_text import options_text
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 #: width of what is not a terminal
 PLAIN_COLUMNS = 160
-_UNLIMITED_COLUMNS = 10_000
 #: reasons are shown in this many columns or on a line of their own
 _LEAST_WHY = 30
 #: the counters in the table of several launches, by a part of their names; and those where there is less room
@@ -49,7 +49,7 @@ def print_report(report: CompareReport, view: View) -> None:
     if len(report.launches) == 1:
         print_launch(report.launches[0], view)
     else:
-        console = _console(view)
+        console = wide_console(view.color)
         table = summary_table(report.launches)
         console.print(table if console.measure(table).maximum <= view.columns else summary_table(report.launches, _SUMMED_SHORT))
         for launch in report.launches:
@@ -61,19 +61,6 @@ def print_report(report: CompareReport, view: View) -> None:
         print(f"not compared   {problem}")
     if report.saved:
         print(f"\nsaved          {report.saved}")
-
-
-def _console(view: View) -> Console:
-    from rich.console import Console
-
-    # tables take the room that they need; reasons alone are cut
-    return Console(
-        width=_UNLIMITED_COLUMNS,
-        force_terminal=view.color,
-        no_color=not view.color,
-        color_system="standard" if view.color else None,
-        highlight=False,
-    )
 
 
 def _new_table() -> Table:
@@ -95,7 +82,7 @@ def _styled(verdict: str) -> str:
 
 def print_launch(launch: ComparedLaunch, view: View) -> None:
     """One launch: outputs, rows that are not equal, totals, and how many rows are equal."""
-    console = _console(view)
+    console = wide_console(view.color)
     print(_headline(launch))
     for output in launch.outputs:
         for number, line in enumerate(output_lines(output)):

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from fasim.numerics.dtypes import to_float64
+from fasim.trace.view import numbers
 
 Array = np.ndarray[Any, Any]
 #: how values are shown: as the instruction takes them, or as bits
 FORMATS = ("value", "hex", "signed")
-_HALVES = {"f16x2": "f16", "bf16x2": "bf16"}
+_FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 _WIDTHS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
 
 
@@ -24,11 +25,9 @@ def lane_texts(values: Array, type_: str, form: str = "value") -> list[str]:
         return [f"{int(value):0{digits}x}" for value in values]
     if form == "signed":
         return [str(int(value)) for value in values.view(f"i{values.dtype.itemsize}")]
-    if type_ in _HALVES:
-        pairs = np.ascontiguousarray(values).view(np.uint16).reshape(-1, 2)
-        return [f"{short(_decode(low, _HALVES[type_]))},{short(_decode(high, _HALVES[type_]))}" for low, high in pairs]
-    if type_ in _WIDTHS:
-        return [short(_decode(value, type_)) for value in values]
+    if type_ in _FLOATS:
+        found = numbers(values, type_).reshape(len(values), -1)
+        return [",".join(short(float(number)) for number in lane) for lane in found]
     if type_.startswith("s"):
         return [str(int(value)) for value in values.view(f"i{values.dtype.itemsize}")]
     if type_.startswith("u"):

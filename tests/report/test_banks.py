@@ -11,7 +11,7 @@ from fasim.errors import UsageError
 from fasim.report.bank_tables import print_banks
 from fasim.report.banks import BanksReport, aligned_rows, choose, look_closer, tabulate
 from fasim.report.records import to_json
-from fasim.report.steps import SourceLines
+from fasim.trace.steps import SourceLines
 from tests.report.accesses import COLUMN, MATRICES, ROW, access, record, result
 
 SOURCE = """\

@@ -6,7 +6,7 @@ import pytest
 
 from fasim import kernels
 from fasim.isa.program import SourceInstruction
-from fasim.report.steps import SourceLines, call_path, steps_by_line
+from fasim.trace.steps import SourceLines, call_path, steps_by_line
 
 SOURCE = """\
 // A line "//@ NAME" names a step.
