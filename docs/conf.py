@@ -24,7 +24,6 @@ suppress_warnings = ["myst.strikethrough"]
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 add_module_names = False
 nitpicky = True

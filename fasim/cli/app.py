@@ -45,7 +45,10 @@ def run(
     trace: Annotated[bool, typer.Option("--trace", help="Step through it, forward and back (? there shows the keys).")] = False,
     trace_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.json|.pftrace", help="Write what each instruction of a CTA does: as data, or for ui.perfetto.dev."),
+        typer.Option(
+            metavar="FILE.html|.json|.pftrace|.svg|.png",
+            help="Write what a CTA does: as a page for a browser, as data, for ui.perfetto.dev; or draw its buffers over time.",
+        ),
     ] = None,
     cta: Annotated[str | None, typer.Option(metavar="X,Y,Z", help="Trace this CTA.", show_default="(0,0,0)")] = None,
     warp: Annotated[int | None, typer.Option(min=0, metavar="N", help="Trace this warp.", show_default="all")] = None,
@@ -84,7 +87,10 @@ def banks(
     pitch: Annotated[
         int | None, typer.Option(min=1, metavar="BYTES", help="Distance of the rows, for the advice.", show_default="found from the lanes")
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw the picture into a file.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw lanes and banks into a file.")] = None,
+    lines_out: Annotated[
+        Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw wavefronts by source line into a file, variants side by side.")
+    ] = None,
 ) -> int:
     """Count wavefronts and bank conflicts by source line, show which lanes collide, and say what cures it.
 
@@ -94,7 +100,7 @@ def banks(
     from fasim.cli.banks import BanksOptions
     from fasim.cli.banks import banks as carry_out
 
-    return carry_out(call, BanksOptions(line, all_groups, pitch, out))
+    return carry_out(call, BanksOptions(line, all_groups, pitch, out, lines_out))
 
 
 @launch_command(app, EPILOG)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import fasim
@@ -16,7 +16,7 @@ from fasim.cli.launching import Call
 from fasim.cli.run import launch
 from fasim.cli.run_options import RunOptions
 from fasim.cli.target import variants
-from fasim.errors import FasimError
+from fasim.errors import FasimError, UsageError
 from fasim.report.banks import BanksReport, BanksVariant, choose, look_closer, tabulate
 from fasim.sm.result import SharedAccess
 from fasim.trace.steps import SourceLines
@@ -30,6 +30,7 @@ class BanksOptions:
     every_group: bool = False
     pitch_bytes: int | None = None
     out: Path | None = None
+    lines_out: Path | None = None
 
 
 def banks(call: Call, view: BanksOptions) -> int:
@@ -38,10 +39,7 @@ def banks(call: Call, view: BanksOptions) -> int:
     Returns: the exit code, 0 with and without conflicts. Raises: FasimError for what goes wrong before a launch.
     """
     options = call.options
-    if view.out is not None:
-        from fasim.report.bank_figure import check_figure_path
-
-        check_figure_path(view.out)
+    _check_paths(view)
     found: list[tuple[BanksVariant, list[list[SharedAccess]]]] = []
     job = None
     for each in variants(call.words, options, call.general):
@@ -64,9 +62,23 @@ def banks(call: Call, view: BanksOptions) -> int:
         terminal = sys.stdout.isatty()
         columns = shutil.get_terminal_size().columns if terminal or "COLUMNS" in os.environ else None
         print_banks(report, columns=columns, color=terminal and "NO_COLOR" not in os.environ, every_group=view.every_group)
-    if view.out is not None and not any(each.details for each in report.variants):
-        print(f"{view.out} was not written: there is no access to shared memory to draw", file=sys.stderr)
+    for path, saved in ((view.out, report.saved), (view.lines_out, report.saved_lines)):
+        if path is not None and saved is None:
+            print(f"{path} was not written: there is no access to shared memory to draw", file=sys.stderr)
     return 0
+
+
+def _check_paths(view: BanksOptions) -> None:
+    """Find out before the run whether the pictures can be written."""
+    if view.out is None and view.lines_out is None:
+        return
+    from fasim.report.figure_style import check_figure_path
+
+    for option, path in (("--out", view.out), ("--lines-out", view.lines_out)):
+        if path is not None:
+            check_figure_path(path, option)
+    if view.out is not None and view.lines_out is not None and view.out.resolve() == view.lines_out.resolve():
+        raise UsageError(f"--out and --lines-out both name {view.out}: they are two pictures, give two names")
 
 
 def _report(
@@ -85,7 +97,7 @@ def _report(
 
         save_figure(saved, [(detail_title(each, detail), detail.groups) for each in detailed for detail in each.details])
     compiled = job.kernel.module.compiled
-    return BanksReport(
+    report = BanksReport(
         kernel=job.kernel.name,
         source=job.source,
         arch=job.kernel.module.arch.name,
@@ -96,6 +108,12 @@ def _report(
         saved=str(saved) if saved else None,
         version=fasim.__version__,
     )
+    if view.lines_out is None or not any(each.rows for each in detailed):
+        return report
+    from fasim.report.lines_figure import save_lines
+
+    save_lines(view.lines_out, report)
+    return replace(report, saved_lines=str(view.lines_out))
 
 
 def _lines(job: Job) -> SourceLines:

@@ -61,7 +61,7 @@ def compare(call: Call, gpu: GpuOptions, chosen: CompareOptions) -> int:
     Returns: the exit code, 1 for a real mismatch. Raises: FasimError.
     """
     if chosen.out is not None:
-        from fasim.report.bank_figure import check_figure_path
+        from fasim.report.figure_style import check_figure_path
 
         check_figure_path(chosen.out)
     with tempfile.TemporaryDirectory() as folder:

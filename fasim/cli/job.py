@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from fasim.cli.run_options import RunOptions
 from fasim.errors import UsageError
+from fasim.kernels.spec import KernelSpec, Region, WatchedLine
 from fasim.report.compare import check_shape
 from fasim.sm.module import Kernel
 from fasim.sm.values import Value, parse_expectation
@@ -53,6 +54,24 @@ class Job:
     collection: str = ""
     flops: int = 0
     seed: int = 0
+
+    @property
+    def watched(self) -> Sequence[WatchedLine]:
+        """The lines whose values the kernel's description wants to be seen by row."""
+        spec = self._spec
+        return spec.watched if spec is not None else ()
+
+    @property
+    def regions(self) -> Sequence[Region]:
+        """The named parts of shared memory."""
+        spec = self._spec
+        return spec.regions(self.options) if spec is not None else ()
+
+    @property
+    def _spec(self) -> KernelSpec | None:
+        from fasim import kernels
+
+        return kernels.load(self.collection) if self.collection else None
 
 
 def expectations(options: RunOptions, args: list[Value]) -> dict[str, Reference]:

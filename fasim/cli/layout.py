@@ -30,7 +30,7 @@ def layout(
             raise UsageError("name a layout, for example: fasim layout mma.m16n8k16.f16 --operand A; `fasim layout` alone lists them")
         return _list(json=json)
     if out is not None:
-        from fasim.report.bank_figure import check_figure_path
+        from fasim.report.figure_style import check_figure_path
 
         check_figure_path(out)
     report, whole = examine(name, operand, wanted, out)

@@ -10,10 +10,11 @@ import fasim
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.target import prepare
-from fasim.cli.trace_out import check_trace_path, parse_cta, stepper_of, trace_filters, write_trace
+from fasim.cli.trace_out import check_trace_path, stepper_of, trace_filters, write_trace
 from fasim.errors import UsageError
-from fasim.kernels.spec import KernelSpec
 from fasim.report.records import TracedReport, to_json
+from fasim.trace.cta import parse_cta
+from fasim.trace.stepper import Stepper
 from fasim.tui.session import Session
 
 
@@ -47,7 +48,7 @@ def _write(call: Call, chosen: TraceOptions) -> int:
     assert chosen.out is not None
     check_trace_path(chosen.out)
     filters, options = trace_filters(chosen.warp, chosen.tile, chosen.steps), call.options
-    first = parse_cta(chosen.cta) if chosen.cta is not None else (0, 0, 0)
+    first = parse_cta(chosen.cta, "--cta") if chosen.cta is not None else (0, 0, 0)
     job = prepare(call.words, options, call.general)
     summary = write_trace(job, chosen.out, filters, cta=first, backend=options.backend, max_instructions=options.max_instructions)
     if options.json:
@@ -73,23 +74,20 @@ def make_session(job: Job, call: Call, cta: str | None = None, warp: int | None 
     cta: its blockIdx as X,Y,Z, None for the first; warp: the one to watch, None for whichever runs.
     Raises: FasimError.
     """
-    spec = _spec(job)
-    first = parse_cta(cta) if cta is not None else (0, 0, 0)
-    stepper = stepper_of(job, first, call.options.backend)
+    first = parse_cta(cta, "--cta") if cta is not None else (0, 0, 0)
+
+    def make(wanted: tuple[int, int, int]) -> Stepper:
+        return stepper_of(job, wanted, call.options.backend, max_instructions=call.options.max_instructions)
+
+    stepper = make(first)
     if warp is not None and not 0 <= warp < stepper.state.warps:
         raise UsageError(f"--warp {warp}: a CTA has warps 0 to {stepper.state.warps - 1}")
     return Session(
         stepper,
         title=job.kernel.name,
-        watched=spec.watched if spec is not None else (),
-        regions=spec.regions(job.options) if spec is not None else (),
-        make=lambda wanted: stepper_of(job, wanted, call.options.backend),
+        watched=job.watched,
+        regions=job.regions,
+        make=make,
         warp=warp or 0,
         follow=warp is None,
     )
-
-
-def _spec(job: Job) -> KernelSpec | None:
-    from fasim import kernels
-
-    return kernels.load(job.collection) if job.collection else None

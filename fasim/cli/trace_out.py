@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 
 import fasim
 from fasim.cli.job import Job
+from fasim.cli.progress import progress_bar
 from fasim.errors import UsageError
 from fasim.report.trace_select import TraceFilters
 from fasim.report.trace_write import FORMATS, TraceSummary, stream_trace
@@ -22,18 +22,13 @@ from fasim.sm.limits import triple
 from fasim.trace.stepper import Stepper
 from fasim.trace.walker import MAX_INSTRUCTIONS
 
-_MEANINGS = {".json": "one event a warp instruction", ".pftrace": "opens in ui.perfetto.dev"}
-
-
-def parse_cta(text: str) -> tuple[int, int, int]:
-    """The CTA that --cta names: "3", "0,1" or "0x0x2".
-
-    Raises: UsageError.
-    """
-    if not re.fullmatch(r"\s*\d+\s*([,x]\s*\d+\s*){0,2}", text):
-        raise UsageError(f"--cta {text!r}: one to three numbers from 0 on are expected, for example --cta 0,0,0 (x,y,z)")
-    x, y, z = (*map(int, re.split("[,x]", text)), 0, 0)[:3]
-    return x, y, z
+_MEANINGS = {
+    ".html": "one page with the stepper's views, for a browser",
+    ".json": "one event a warp instruction",
+    ".pftrace": "opens in ui.perfetto.dev",
+    ".svg": "a picture of the buffers in shared memory over time",
+    ".png": "the same",
+}
 
 
 def trace_filters(warp: int | None, tile: int | None, steps: str | None) -> TraceFilters:
@@ -53,11 +48,9 @@ def check_trace_path(path: Path) -> None:
     Raises: UsageError.
     """
     option = f"--trace-out {path}"
-    known = " and ".join(f"{suffix} ({_MEANINGS[suffix]})" for suffix in FORMATS)
+    known = ", ".join(f"{suffix} ({_MEANINGS[suffix]})" for suffix in FORMATS)
     if path.is_dir():
         raise UsageError(f"{option}: this is a directory; name a file in it, for example {path / 'trace.json'}")
-    if path.suffix == ".html" and ".html" not in FORMATS:
-        raise UsageError(f"{option}: .html is not written yet; known are {known}")
     if path.suffix not in FORMATS:
         raise UsageError(f"{option}: the suffix says what is written, known are {known}; name the file {path.with_suffix('.json')}")
     if not path.parent.is_dir():
@@ -66,8 +59,10 @@ def check_trace_path(path: Path) -> None:
         raise UsageError(f"{option}: no permission to write there")
 
 
-def stepper_of(job: Job, cta: Sequence[int], backend: str, *, args: Sequence[Any] | None = None, **how: Any) -> Stepper:
-    """A stepper on a job's launch. args: in place of the job's own; how: further options of `Stepper`.
+def stepper_of(
+    job: Job, cta: Sequence[int], backend: str, *, args: Sequence[Any] | None = None, max_instructions: int | None = None, **how: Any
+) -> Stepper:
+    """A stepper on a job's launch. args: in place of the job's own; max_instructions: None for that of `Stepper`; how: further options.
 
     Raises: as `Stepper`.
     """
@@ -80,6 +75,7 @@ def stepper_of(job: Job, cta: Sequence[int], backend: str, *, args: Sequence[Any
         dynamic_smem_bytes=job.dynamic_smem_bytes,
         names=[value.name for value in job.args],
         backend=backend,
+        max_instructions=MAX_INSTRUCTIONS if max_instructions is None else max_instructions,
         **how,
     )
 
@@ -111,16 +107,6 @@ def write_trace(
     CTA, warp, tile or step that there is not; LaunchError.
     """
     check_trace_path(path)
-    stepper = stepper_of(
-        job,
-        cta,
-        backend,
-        args=[value.value.copy() if isinstance(value.value, np.ndarray) else value.value for value in job.args],
-        check=check,
-        # nobody goes back but to the beginning
-        interval=1 << 62,
-        max_instructions=MAX_INSTRUCTIONS if max_instructions is None else max_instructions,
-    )
 
     def announce(events: int, size_bytes: int) -> None:
         print(f"trace of {events:,} warp instructions: about {size_text(size_bytes)} in {path}", file=sys.stderr, flush=True)
@@ -131,8 +117,21 @@ def write_trace(
 
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
-            summary = stream_trace(stepper, file, path.suffix, filters, _facts(job, check), announce)
+        with progress_bar(f"tracing {job.kernel.name}", "warp instructions") as progress, open(temporary, "wb") as file:
+            stepper = stepper_of(
+                job,
+                cta,
+                backend,
+                args=[value.value.copy() if isinstance(value.value, np.ndarray) else value.value for value in job.args],
+                check=check,
+                # nobody goes back but to the beginning
+                interval=1 << 62,
+                max_instructions=max_instructions,
+                progress=progress,
+            )
+            summary = stream_trace(
+                stepper, file, path.suffix, filters, _facts(job, check), announce, watched=job.watched, regions=job.regions
+            )
         os.replace(temporary, path)
     except OSError as error:
         raise UsageError(f"cannot write the trace {path}: {error.strerror}") from error

@@ -6,34 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fasim.errors import UsageError
+from fasim.report import figure_style
 from fasim.report.bank_picture import BankGroup, BankWord, lane_ranges
+from fasim.report.figure_style import GRID, INK, PALE, SMALL, VERMILION
 from fasim.smem.wavefront_rule import BANKS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".png", ".svg")
-#: fill and border from the palette of Okabe and Ito; what collides is dark, too, so that it shows without colour
-_FREE, _COLLIDING, _INK, _GRID = "#CDE7F6", "#D55E00", "#222222", "#C8C8C8"
+#: what collides is dark, too, so that it shows without colour
+_FREE, _COLLIDING = PALE, VERMILION
 _WIDTH_INCHES, _ROW_INCHES = 11.0, 0.27
-#: no picture may have 2^16 dots in a direction
-_DOTS_PER_INCH, _MOST_DOTS = 200, 65000
 #: margins as parts of the width; rows above a panel (without its title) and below it
 _LEFT, _RIGHT, _HEAD_ROWS, _FOOT_ROWS = 0.08, 0.01, 2.2, 1.8
-
-
-def check_figure_path(path: Path) -> None:
-    """Find out before the run whether the picture can be written.
-
-    Raises: UsageError.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--out {path}: pictures are .png or .svg, for example {path.with_suffix('.svg')}")
-    if path.is_dir():
-        raise UsageError(f"--out {path}: this is a directory; name a file in it, for example {path / 'banks.svg'}")
-    if not path.parent.is_dir():
-        raise UsageError(f"--out {path}: there is no directory {str(path.parent)!r}")
 
 
 def save_figure(path: Path, panels: Sequence[tuple[str, Sequence[BankGroup]]]) -> None:
@@ -41,7 +26,6 @@ def save_figure(path: Path, panels: Sequence[tuple[str, Sequence[BankGroup]]]) -
 
     Raises: UsageError if the file cannot be written.
     """
-    import matplotlib
     from matplotlib.figure import Figure
 
     plots = [(title if i == 0 else "", group, len(group.lines())) for title, groups in panels for i, group in enumerate(groups)]
@@ -56,40 +40,34 @@ def save_figure(path: Path, panels: Sequence[tuple[str, Sequence[BankGroup]]]) -
         row += _FOOT_ROWS
     legend = "columns: banks; below them how often each is asked. Orange: the bank is asked more than once, each costs a wavefront"
     figure.text(_LEFT, 0.5 / rows, legend, fontsize=8, va="center")
-    metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    # text stays text, and the file is the same every time
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fasim"}):
-        try:
-            figure.savefig(path, dpi=min(_DOTS_PER_INCH, _MOST_DOTS / figure.get_figheight()), metadata=metadata)
-        except OSError as error:
-            raise UsageError(f"--out {path}: {error.strerror}") from error
+    figure_style.save_figure(figure, path)
 
 
 def _draw(ax: Axes, group: BankGroup, title: str) -> None:
     from matplotlib.patches import Rectangle
 
     lines = group.lines()
-    centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
     ax.set_axis_off()
     ax.set_xlim(0, BANKS)
     ax.set_ylim(len(lines), 0)
-    ax.vlines(range(BANKS + 1), 0, len(lines), colors=_GRID, linewidths=0.6, clip_on=False, zorder=0)
-    ax.hlines(range(len(lines) + 1), 0, BANKS, colors=_GRID, linewidths=0.6, clip_on=False, zorder=0)
+    ax.vlines(range(BANKS + 1), 0, len(lines), colors=GRID, linewidths=0.6, clip_on=False, zorder=0)
+    ax.hlines(range(len(lines) + 1), 0, BANKS, colors=GRID, linewidths=0.6, clip_on=False, zorder=0)
     for y, (offset, words) in enumerate(lines.items()):
-        ax.text(-0.2, y + 0.5, f"{offset:,}", ha="right", va="center", fontsize=7, color=_INK)
+        ax.text(-0.2, y + 0.5, f"{offset:,}", ha="right", va="center", fontsize=SMALL, color=INK)
         for bank, word in words.items():
-            fill, color, weight = (_COLLIDING, "white", "bold") if word.collides else (_FREE, _INK, "normal")
-            ax.add_patch(Rectangle((bank, y), 1, 1, facecolor=fill, edgecolor=_GRID, linewidth=0.6, clip_on=False))
+            fill, color, weight = (_COLLIDING, "white", "bold") if word.collides else (_FREE, INK, "normal")
+            ax.add_patch(Rectangle((bank, y), 1, 1, facecolor=fill, edgecolor=GRID, linewidth=0.6, clip_on=False))
             ax.text(bank + 0.5, y + 0.5, _label(word), color=color, weight=weight, **centred)
     for bank, asked in enumerate(group.demand):
-        ax.text(bank + 0.5, -0.5, str(bank), color=_INK, **centred)
+        ax.text(bank + 0.5, -0.5, str(bank), color=INK, **centred)
         if asked:
-            ax.text(bank + 0.5, len(lines) + 0.5, str(asked), color=_INK, weight="bold" if asked > 1 else "normal", **centred)
+            ax.text(bank + 0.5, len(lines) + 0.5, str(asked), color=INK, weight="bold" if asked > 1 else "normal", **centred)
     which = f"lanes {lane_ranges(group.lanes)}: {group.wavefronts} wavefront{'s' * (group.wavefronts != 1)}"
-    ax.text(0, -1.5, which, va="center", fontsize=9, color=_INK)
+    ax.text(0, -1.5, which, va="center", fontsize=9, color=INK)
     if title:
-        ax.text(0, -2.5, title, va="center", fontsize=9, weight="bold", color=_INK)
-    ax.text(-0.2, -0.5, "offset / bank", ha="right", va="center", fontsize=7, color=_INK)
+        ax.text(0, -2.5, title, va="center", fontsize=9, weight="bold", color=INK)
+    ax.text(-0.2, -0.5, "offset / bank", ha="right", va="center", fontsize=SMALL, color=INK)
 
 
 def _label(word: BankWord) -> str:

@@ -47,16 +47,20 @@ def print_banks(report: BanksReport, *, columns: int | None, color: bool, every_
         print("\nNo bank conflicts.")
     elif report.line is None:
         print("\nAnother access: --line N")
-    if report.saved:
-        print(f"\nsaved          {report.saved}")
+    if saved := [path for path in (report.saved, report.saved_lines) if path]:
+        print("\n" + "\n".join(f"saved          {path}" for path in saved))
 
 
 def _headline(report: BanksReport) -> str:
-    first = report.variants[0]
-    varying = {name for name in first.options if len({str(each.options.get(name)) for each in report.variants}) > 1}
-    options = "".join(f" {name}={value_text(value)}" for name, value in first.options.items() if name not in varying)
     tool = ", ".join(part for part in (report.arch, report.compiler) if part)
-    return f"kernel         {report.kernel}{options}\nsource         {report.source} ({tool})"
+    return f"kernel         {f'{report.kernel} {common_options(report.variants)}'.rstrip()}\nsource         {report.source} ({tool})"
+
+
+def common_options(variants: Sequence[BanksVariant]) -> str:
+    """The kernel options that are the same in all variants."""
+    first = variants[0]
+    varying = {name for name in first.options if len({str(each.options.get(name)) for each in variants}) > 1}
+    return " ".join(f"{name}={value_text(value)}" for name, value in first.options.items() if name not in varying)
 
 
 def _new_table(has_steps: bool) -> Table:

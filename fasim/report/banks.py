@@ -100,7 +100,10 @@ class BanksVariant:
 
 @dataclass(frozen=True)
 class BanksReport:
-    """Bank conflicts of a kernel in one or several variants. line: whose details were asked for. saved: the file with the picture."""
+    """Bank conflicts of a kernel in one or several variants.
+
+    line: whose details were asked for. saved: the file with the picture of the banks; saved_lines: that with wavefronts by line.
+    """
 
     kernel: str
     source: str
@@ -111,6 +114,7 @@ class BanksReport:
     line: int | None
     saved: str | None
     version: str
+    saved_lines: str | None = None
     schema: str = field(default=BANKS_SCHEMA, kw_only=True)
 
 

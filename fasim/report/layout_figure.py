@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fasim.errors import UsageError
 from fasim.numerics.fragments import LANES
+from fasim.report import figure_style
+from fasim.report.figure_style import INK, TEXT, TITLE
 from fasim.report.layout import Blocks, Fragment, LayoutReport, blocks
 from fasim.report.layout_text import holder_text, move_lines, span
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 #: light tints of the palette of Okabe and Ito, for lanes 0-3, 4-7, ...; dark ink stands on each of them
 FILLS = ("#FFFFFF", "#F6D58A", "#A9DBF5", "#8FD3BC", "#F5EE9E", "#8DBBDD", "#F0A878", "#E3B4CF")
-INK, _GRID, _MARK = "#111111", "#777777", "#000000"
+_GRID, _MARK = "#777777", "#000000"
 _CAPTION = "bold: the lane; below it: its register, with the first of several elements in the low bits. Colour: lanes"
 #: a cell is as high as it is wide; margins of a panel, of the page, and the page's width
 _CELL_INCHES, _PAGE_INCHES = 0.36, 11.2
@@ -26,7 +27,6 @@ _LEFT, _TOP, _GAP, _MARGIN, _LEGEND_INCHES, _LINE_INCHES = 0.5, 0.62, 0.2, 0.2, 
 _HEAD_INCHES = 0.65
 #: titles are about as wide as so many inches for each character
 _CHARACTER_INCHES = 0.068
-_DOTS_PER_INCH, _MOST_DOTS = 200, 65000
 
 
 @dataclass(frozen=True)
@@ -67,28 +67,21 @@ def save_layout(path: Path, report: LayoutReport, whole: Sequence[Fragment]) -> 
 
     Raises: UsageError if the file cannot be written.
     """
-    import matplotlib
     from matplotlib.figure import Figure
 
     panels, width, height = _placed(_panels(report, whole))
     notes = move_lines(report.moves)
     height += _LINE_INCHES * len(notes) + _LEGEND_INCHES + _MARGIN
     figure = Figure(figsize=(width, height))
-    figure.text(_MARGIN / width, 1 - 0.22 / height, report.name, fontsize=10, weight="bold", color=INK, va="center")
-    figure.text(_MARGIN / width, 1 - 0.42 / height, report.title, fontsize=8, color=INK, va="center")
+    figure.text(_MARGIN / width, 1 - 0.22 / height, report.name, fontsize=TITLE, weight="bold", color=INK, va="center")
+    figure.text(_MARGIN / width, 1 - 0.42 / height, report.title, fontsize=TEXT, color=INK, va="center")
     for panel in panels:
         _draw(figure, panel, width, height)
     for i, note in enumerate(notes):
         y = _LEGEND_INCHES + _MARGIN + _LINE_INCHES * (len(notes) - i - 0.5)
-        figure.text(_MARGIN / width, y / height, note, fontsize=8, color=INK, va="center")
+        figure.text(_MARGIN / width, y / height, note, fontsize=TEXT, color=INK, va="center")
     _legend(figure, width, height)
-    metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
-    # text stays text, and the file is the same every time
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fasim"}):
-        try:
-            figure.savefig(path, dpi=min(_DOTS_PER_INCH, _MOST_DOTS / max(width, height)), metadata=metadata)
-        except OSError as error:
-            raise UsageError(f"--out {path}: {error.strerror}") from error
+    figure_style.save_figure(figure, path)
 
 
 def _panels(report: LayoutReport, whole: Sequence[Fragment]) -> list[_Panel]:
@@ -135,7 +128,7 @@ def _draw(figure: Figure, panel: _Panel, width: float, height: float) -> None:
             holders = grid.holders[panel.matrix, i, j]
             lane, register = holder_text(holders, held.prefix)
             ax.add_patch(Rectangle((j, i), 1, 1, facecolor=FILLS[holders[0][0] // 4], edgecolor=_GRID, linewidth=0.5, clip_on=False))
-            ax.text(j + 0.5, i + 0.34, lane, fontsize=8, weight="bold", **centred)
+            ax.text(j + 0.5, i + 0.34, lane, fontsize=TEXT, weight="bold", **centred)
             ax.text(j + 0.5, i + 0.74, register, fontsize=6.5 if len(register) < 4 else 4.5, **centred)
     for i, j in panel.marked:
         ax.add_patch(Rectangle((j, i), 1, 1, fill=False, edgecolor=_MARK, linewidth=2.5, clip_on=False))
@@ -145,14 +138,14 @@ def _draw(figure: Figure, panel: _Panel, width: float, height: float) -> None:
     for i in range(grid.rows):
         ax.text(-0.15, i + 0.5, span(i, grid.height), ha="right", **label)
     for at, text, weight in ((-1.3, panel.titles[0], "bold"), (-0.8, panel.titles[1], "normal")):
-        ax.text(0, at, text, fontsize=8, weight=weight, color=INK, va="center")
+        ax.text(0, at, text, fontsize=TEXT, weight=weight, color=INK, va="center")
 
 
 def _legend(figure: Figure, width: float, height: float) -> None:
     from matplotlib.patches import Rectangle
 
     y = _MARGIN
-    text: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "center"}
+    text: dict[str, Any] = {"fontsize": TEXT, "color": INK, "va": "center"}
     figure.text(_MARGIN / width, (y + 0.3) / height, _CAPTION, **text)
     for group, fill in enumerate(FILLS):
         x = _MARGIN + group * 0.72

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fasim.errors import UsageError
+from fasim.report.figure_style import BLUE, GREEN, ORANGE, PURPLE, TEXT, VERMILION, save_figure
 from fasim.report.match import EQUAL, MISMATCH
 from fasim.report.match_totals import EXPLAINED, NOISE, TURNS
 from fasim.report.side_by_side import ComparedLaunch
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 #: what a verdict is called, colours from the palette of Okabe and Ito, and a form each, so that they differ without colour, too
 _CAUSES = {
-    EQUAL: ("equal", "#0072B2", "o"),
-    EXPLAINED: ("ptxas changed accesses", "#009E73", "^"),
-    NOISE: ("arbitration noise", "#E69F00", "D"),
-    TURNS: ("warps took other turns", "#CC79A7", "s"),
-    MISMATCH: ("MISMATCH", "#D55E00", "X"),
+    EQUAL: ("equal", BLUE, "o"),
+    EXPLAINED: ("ptxas changed accesses", GREEN, "^"),
+    NOISE: ("arbitration noise", ORANGE, "D"),
+    TURNS: ("warps took other turns", PURPLE, "s"),
+    MISMATCH: ("MISMATCH", VERMILION, "X"),
 }
 _GRID, _DIAGONAL = "#D0D0D0", "#808080"
 _INCHES, _DOTS_PER_INCH = (10.0, 7.2), 150
@@ -79,7 +80,6 @@ def save_comparison(path: Path, launches: Sequence[ComparedLaunch]) -> None:
 
     Raises: UsageError if there are no counters to draw, or the file cannot be written.
     """
-    import matplotlib
     from matplotlib.figure import Figure
 
     found = points(launches)
@@ -91,13 +91,7 @@ def save_comparison(path: Path, launches: Sequence[ComparedLaunch]) -> None:
         _draw_against(axes[0, column], found[name], name)
         _draw_difference(axes[1, column], found[name], name)
     _add_legend(figure, {point.cause for each in found.values() for point in each})
-    metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {"Software": None}
-    # text stays text, and the file is the same every time
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "fasim"}):
-        try:
-            figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
-        except OSError as error:
-            raise UsageError(f"--out {path}: {error.strerror}") from error
+    save_figure(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
 def _scatter(ax: Axes, found: Sequence[Point], heights: Sequence[float]) -> None:
@@ -129,7 +123,7 @@ def _add_legend(figure: Figure, met: Collection[str]) -> None:
 
     handles = [entry(*style) for cause, style in _CAUSES.items() if cause in met]
     handles += [entry(label, _DIAGONAL, "o", hollow=hollow) for hollow, label in _SHARING.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=TEXT, frameon=False)
 
 
 def _scale(ax: Axes, found: Sequence[Point]) -> float:
@@ -153,7 +147,7 @@ def _draw_against(ax: Axes, found: Sequence[Point], name: str) -> None:
     exact = sum(point.simulated == point.measured for point in found)
     ax.set_title(f"{name} of shared ld and st: {exact} of {len(found)} equal", fontsize=9, loc="left")
     ax.set_ylabel("measured on the GPU", fontsize=9)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(labelsize=TEXT)
 
 
 def _draw_difference(ax: Axes, found: Sequence[Point], name: str) -> None:
@@ -166,4 +160,4 @@ def _draw_difference(ax: Axes, found: Sequence[Point], name: str) -> None:
     _scatter(ax, found, heights)
     ax.set_xlabel(f"simulated {name}", fontsize=9)
     ax.set_ylabel("measured - simulated,\n% of wavefronts", fontsize=9)
-    ax.tick_params(labelsize=8)
+    ax.tick_params(labelsize=TEXT)

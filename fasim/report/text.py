@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 
+from fasim.numerics.dtypes import DTYPES
 from fasim.report.check import relative
 from fasim.report.compare import Comparison, Statistics
 from fasim.report.option_text import options_text
@@ -87,7 +88,20 @@ def output_lines(output: OutputReport, color: bool) -> list[str]:
         facts[0] += ": " + _describe(output.statistics)
     if output.comparison is not None:
         facts += _verdict(output.comparison, output.statistics, color)
+        if not output.comparison.ok:
+            facts += _way_there(output, output.comparison)
     return facts
+
+
+def _way_there(output: OutputReport, found: Comparison) -> list[str]:
+    """How the stepper goes to where the worst element is written."""
+    if found.worst is None or output.dtype not in DTYPES:
+        return []
+    element = 0
+    for extent, index in zip(output.shape, found.worst.index):
+        element = element * extent + index
+    place = f"mem {output.name} {element * DTYPES[output.dtype].itemsize}"
+    return [f"to where it is written: fasim run --trace, x, {place}, then c (in the CTA that --cta chooses)"]
 
 
 def _describe(found: Statistics) -> str:

@@ -19,7 +19,7 @@ def _text(value: Any) -> str:
 class JsonTrace:
     """Writes one object whose "events" array has one event a line."""
 
-    sees_copies = False
+    sees_copies, also = False, None
 
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._file, self._stepper, self._selection, self._first = file, stepper, selection, True

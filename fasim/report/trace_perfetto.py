@@ -57,7 +57,7 @@ class _Open:
 class PerfettoTrace:
     """Writes packet by packet; what is kept are the open slices, the copies on their way, and strings of the program."""
 
-    sees_copies = True
+    sees_copies, also = True, None
 
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._out, self._stepper, self._selection = PacketWriter(file), stepper, selection

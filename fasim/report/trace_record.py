@@ -2,7 +2,9 @@
 
 A trace is one object. Before its events: `schema`, `version`, `kernel`, `source`, `arch`, `compiler`, `options`, `defines`, `seed`, `grid`,
 `block`, `dynamic_smem_bytes`, `checked` (whether hazards were looked for), `cta` (blockIdx), `warps`, `buffers` (device memory: name,
-address, size_bytes), `filters` (warp, tile and steps, null or [] where all are there; steps by name), `warp_instructions` (of the CTA),
+address, size_bytes), `regions` (named parts of shared memory: name, start, end) and `rows` (label; pcs of the results that hold values of a
+tile's rows, row lane / 4 of eight each; total, whether the four lanes of a quad hold parts of a sum) as a kernel of the collection
+describes them, `filters` (warp, tile and steps, null or [] where all are there; steps by name), `warp_instructions` (of the CTA),
 `event_count`. Behind them: `fault`, null or why the kernel did not come to its end: position, warp, pc, lanes, text and step of the
 instruction that failed (null where none did: a deadlock), type, message, where and details of the error as in `fasim.error/1`. And
 `hazards`: all that the checks found in the CTA.

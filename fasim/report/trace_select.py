@@ -123,17 +123,20 @@ class Selection:
         """Those findings that nothing later explained in another way."""
         return [each for each in hazards if (each.kind, each.first, each.second) in self._true]
 
-    def positions(self, *, copies: bool = False) -> Iterator[Chosen]:
-        """The positions that pass; copies: also what the chosen warp, or all, issue, commit and wait for.
+    def positions(self, *, copies: bool = False, also: Array | None = None) -> Iterator[Chosen]:
+        """The positions that pass.
+
+        copies: also what the chosen warp, or all, issue, commit and wait for; also: so those of further pcs, as booleans by pc.
 
         Returns: nothing that grows with their number.
         """
         warps = np.unique(self._warps)
         before = dict.fromkeys(warps.tolist(), False)
         looked = self._wanted
-        if copies:
-            own = True if self.filters.warp is None else self._warps == self.filters.warp
-            looked = looked | (np.isin(self.places.kinds, _COPY_KINDS)[self._pcs] & own)
+        own = True if self.filters.warp is None else self._warps == self.filters.warp
+        for pcs in (np.isin(self.places.kinds, _COPY_KINDS) if copies else None, also):
+            if pcs is not None:
+                looked = looked | (pcs[self._pcs] & own)
         for position in range(self.total):
             wanted, warp = bool(self._wanted[position]), int(self._warps[position])
             if looked[position]:

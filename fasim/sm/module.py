@@ -9,7 +9,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from fasim.sm.accounting import shared_accesses, totals
 from fasim.sm.arguments import Arguments
 from fasim.sm.grid import GridRun
 from fasim.sm.hazards import checks_of, hazards
+from fasim.sm.launch_options import LaunchOptions, completed, takes_launch_options
 from fasim.sm.limits import RESERVED_SMEM, RESERVED_SMEM_BYTES, launch_shape, triple
 from fasim.sm.machines import link, machine
 from fasim.sm.result import InstructionCount, LaunchResult
@@ -203,22 +204,17 @@ class Kernel:
         compiled = self.module.compiled
         return compiled.registers.get(self.program.name, 0) if compiled else 0
 
+    @takes_launch_options
     def launch(
         self,
         grid: int | Sequence[int],
         block: int | Sequence[int],
         args: Sequence[Any] = (),
         *,
-        dynamic_smem_bytes: int = 0,
-        opt_in: bool = True,
-        backend: str = "jit",
-        workers: int | None = None,
-        max_instructions: int | None = None,
         count: bool = True,
-        check: str = "",
         progress: Callable[[int, int], None] | None = None,
         output: Callable[[str], None] | None = None,
-        names: Sequence[str] = (),
+        **options: Unpack[LaunchOptions],
     ) -> LaunchResult:
         """Run the kernel on the grid; numpy arrays among `args` are device buffers and change in place.
 
@@ -229,19 +225,8 @@ class Kernel:
         "race,init,sync"; what is found are the result's hazards.
         Raises: LaunchError, MemoryAccessError, DeadlockError, InstructionLimit, KernelAssertion, KernelTrap.
         """
-        run, arguments = self.prepare(
-            grid,
-            block,
-            args,
-            dynamic_smem_bytes=dynamic_smem_bytes,
-            opt_in=opt_in,
-            backend=backend,
-            workers=workers,
-            max_instructions=max_instructions,
-            check=check,
-            names=names,
-        )
-        program, shape, wanted = run.program, run.shape, checks_of(check)
+        run, arguments = self.prepare(grid, block, args, **options)
+        program, shape, wanted = run.program, run.shape, checks_of(options.get("check", ""))
         text: list[str] = []
 
         def collect(part: str) -> None:
@@ -267,32 +252,19 @@ class Kernel:
         result.hazards = hazards(program, shape, run.checks, wanted, run.buffer_names)
         return result
 
+    @takes_launch_options
     def prepare(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any] = (),
-        *,
-        dynamic_smem_bytes: int = 0,
-        opt_in: bool = True,
-        backend: str = "jit",
-        workers: int | None = None,
-        max_instructions: int | None = None,
-        check: str = "",
-        names: Sequence[str] = (),
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), **options: Unpack[LaunchOptions]
     ) -> tuple[GridRun, Arguments]:
         """Everything of a launch but running it; the options are those of `launch`.
 
         Raises: LaunchError, UsageError.
         """
-        program, arch = self.program, self.module.arch
-        for name, number in (("max_instructions", max_instructions), ("workers", workers)):
-            if number is not None and (not isinstance(number, (int, np.integer)) or number < 1):
-                raise UsageError(f"{name} is a whole number from 1 on, got {number!r}")
-        wanted = checks_of(check)
-        shape = launch_shape(program, arch, self.registers, triple(grid, "grid"), triple(block, "block"), dynamic_smem_bytes, opt_in)
+        given, program, arch = completed(options), self.program, self.module.arch
+        wanted, sizes = checks_of(given["check"]), (triple(grid, "grid"), triple(block, "block"))
+        shape = launch_shape(program, arch, self.registers, *sizes, given["dynamic_smem_bytes"], given["opt_in"])
         space, addresses = AddressSpace(), {}  # type: tuple[AddressSpace, dict[int, Allocation]]
-        arguments = Arguments(program, space, addresses, names, self.signature)
+        arguments = Arguments(program, space, addresses, given["names"], self.signature)
         params = arguments.pack(args)
         for variable in program.variables:
             space.allocations.append(
@@ -307,7 +279,7 @@ class Kernel:
                 raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name}, {room} do")
             workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
         space.allocations.sort(key=lambda a: a.address)
-        chosen = machine(backend)
+        chosen = machine(given["backend"])
         shared = Shared(
             code=link(program, chosen, shadows=bool(wanted)),
             pool=program.pool,
@@ -319,7 +291,7 @@ class Kernel:
         )
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         resident = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
-        run = GridRun(program, shape, shared, space, chosen, workers or available, max_instructions, resident)
+        run = GridRun(program, shape, shared, space, chosen, given["workers"] or available, given["max_instructions"], resident)
         run.shadows = arguments.shadows(checked=bool(wanted))
         return run, arguments
 

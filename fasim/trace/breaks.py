@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _NUMBERS = {"f32": "<f", "f64": "<d", "f16": "<e"}
+#: kinds of findings, by the check that finds them
+HAZARD_GROUPS = {
+    "race": ("RAW", "WAR", "WAW", "copy_not_waited"),
+    "init": ("uninit_shared", "uninit_global", "uninit_local", "uninit_lane"),
+    "sync": ("divergent_barrier", "absent_lanes", "unnamed_lanes"),
+}
 
 
 @dataclass(frozen=True)
@@ -107,17 +113,24 @@ class ConflictBreak(Breakpoint):
 
 @dataclass(frozen=True)
 class HazardBreak(Breakpoint):
-    """A new finding of the checks. kind: as in `Hazard`, "" for any."""
+    """A new finding of the checks. kind: as in `Hazard`, or one of HAZARD_GROUPS, "" for any."""
 
     kind: str = ""
 
     def pcs(self, places: Places, names: RegisterNames) -> Array:
-        """All instructions: an undefined value may decide something anywhere."""
+        """All instructions: an undefined value may decide something anywhere.
+
+        Raises: UsageError for a kind that there is not.
+        """
+        if self.kind and self.kind not in HAZARD_GROUPS and not any(self.kind in kinds for kinds in HAZARD_GROUPS.values()):
+            kinds = ", ".join(kind for group in HAZARD_GROUPS.values() for kind in group)
+            raise UsageError(f"no hazard is of kind {self.kind!r}; there are: {kinds}; and all of a kind: {', '.join(HAZARD_GROUPS)}")
         return np.ones(len(places.program), bool)
 
     def hit(self, event: Event, state: StateView) -> bool:
         """Whether there is one."""
-        return any(self.kind in ("", hazard.kind) for hazard in event.hazards)
+        meant = HAZARD_GROUPS.get(self.kind, (self.kind,))
+        return any(not self.kind or hazard.kind in meant for hazard in event.hazards)
 
 
 @dataclass(frozen=True)
@@ -151,7 +164,7 @@ class RegisterBreak(Breakpoint):
     def pcs(self, places: Places, names: RegisterNames) -> Array:
         """What writes it.
 
-        Raises: UsageError if nothing does.
+        Raises: UsageError if nothing does, or if it cannot hold the value.
         """
 
         def writes(pc: int) -> bool:
@@ -162,6 +175,13 @@ class RegisterBreak(Breakpoint):
             found &= _where(places, lambda pc: names.function_at(pc) == self.function)
         if not found.any():
             raise UsageError(f"nothing in kernel {places.program.title} writes a register {self.name}")
+        if self.lane is not None and not 0 <= self.lane < 32:
+            raise UsageError(f"lane {self.lane}: a warp has lanes 0 to 31")
+        if self.value is not None:
+            for pc in np.flatnonzero(found):
+                for each in names.operands[pc]:
+                    if each.writes and each.name == self.name:
+                        self._bits(each.seen_as, each.bank)
         return found
 
     def hit(self, event: Event, state: StateView) -> bool:
@@ -184,7 +204,10 @@ class RegisterBreak(Breakpoint):
         if isinstance(self.value, float):
             if type_ not in _NUMBERS:
                 raise UsageError(f"register {self.name} is {type_}, no floating-point number: compare it with its bits, not {self.value}")
-            return int.from_bytes(struct.pack(_NUMBERS[type_], self.value), "little")
+            try:
+                return int.from_bytes(struct.pack(_NUMBERS[type_], self.value), "little")
+            except OverflowError:
+                raise UsageError(f"register {self.name} is {type_}, too small for {self.value}") from None
         return int(self.value) & ((1 << bank) - 1)
 
 

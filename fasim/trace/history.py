@@ -2,6 +2,8 @@
 
 Beside each buffer stands a mirror, its contents at the last keyframe. A keyframe keeps the old contents of the lines that differ from the
 mirror, or for device memory of those that the machine's map of writes names. Buffers never move: pointers into them stay valid.
+
+Ctrl-C may end any of this in the middle. Whatever is done twice here does no more than once, and what has been begun is ended first.
 """
 
 from __future__ import annotations
@@ -50,12 +52,11 @@ class Buffer:
         self.dirty = False  # a buffer that is in use stays so until it is put back
 
     def changed(self) -> Change | None:
-        """What changed since the mirror was made, as it was then; the mirror follows."""
+        """What changed since the mirror was made, as it was then; `follow` makes the mirror follow."""
         if self.written is not None:
             lines = np.flatnonzero(self.written)
             if not len(lines):
                 return None
-            self.written[lines] = 0
             whole = lines[lines < len(self.lines)]
         else:
             if self.used is not None and not self.dirty and not self.used():
@@ -63,22 +64,25 @@ class Buffer:
             self.dirty = True
             words = self.lines.reshape(-1).view(np.uint64) != self.mirror_lines.reshape(-1).view(np.uint64)
             whole = np.flatnonzero(words.reshape(-1, self.line_bytes // 8).any(axis=1)) if words.any() else np.zeros(0, np.int64)
-        old = self.mirror_lines[whole]
-        self.mirror_lines[whole] = self.lines[whole]
-        tail = None
-        if len(self.tail) and (self.tail != self.mirror_tail).any():
-            tail = self.mirror_tail.copy()
+        tail = self.mirror_tail.copy() if len(self.tail) and (self.tail != self.mirror_tail).any() else None
+        return Change(whole, self.mirror_lines[whole], tail) if len(whole) or tail is not None else None
+
+    def follow(self, change: Change | None) -> None:
+        """Give the mirror the present contents, which differ from it by a change."""
+        if change is not None:
+            self.mirror_lines[change.lines] = self.lines[change.lines]
             self.mirror_tail[:] = self.tail
-        return Change(whole, old, tail) if len(whole) or tail is not None else None
+        if self.written is not None:
+            self.written[:] = 0
 
     def put_back(self) -> None:
         """Give the buffer the contents of the mirror."""
         if self.written is not None:
             lines = np.flatnonzero(self.written)
-            self.written[lines] = 0
             whole = lines[lines < len(self.lines)]
             self.lines[whole] = self.mirror_lines[whole]
             self.tail[:] = self.mirror_tail
+            self.written[lines] = 0
         elif self.used is None or self.dirty or self.used():
             self.now[:] = self.mirror
 
@@ -111,6 +115,8 @@ class History:
         self.buffers, self.interval, self.limit_bytes = list(buffers), interval, limit_bytes
         self.frames = [Keyframe(position, extra, [])]
         self.size_bytes = 0
+        self._begun: tuple[list[Change | None], Keyframe, int] | None = None  # a keyframe that is being made
+        self._way_back: int | None = None  # where a way back that has begun leads to
 
     @property
     def last(self) -> int:
@@ -123,25 +129,42 @@ class History:
 
     def push(self, position: int, extra: Any) -> None:
         """The buffers' present contents become a keyframe."""
-        frame = self.frames[-1]
-        frame.changes = [buffer.changed() for buffer in self.buffers]
-        self.size_bytes += frame.size_bytes
-        self.frames.append(Keyframe(position, extra, []))
+        self._finish()
+        self._begun = [buffer.changed() for buffer in self.buffers], Keyframe(position, extra, []), self.size_bytes
+        self._finish()
         if self.size_bytes > self.limit_bytes and len(self.frames) > 4:
             self._thin_out()
 
+    def _finish(self) -> None:
+        """Make the keyframe that was begun; buffers are as they were then."""
+        if self._begun is None:
+            return
+        changes, made, size_bytes = self._begun
+        for buffer, change in zip(self.buffers, changes):
+            buffer.follow(change)
+        if self.frames[-1] is not made:
+            self.frames[-1].changes = changes
+            self.frames.append(made)
+        self.size_bytes = size_bytes + self.frames[-2].size_bytes
+        self._begun = None
+
     def rewind(self, position: int) -> Keyframe:
         """Put the buffers back to the latest keyframe that is not behind `position`; later ones are given up."""
+        self._finish()
+        if self._way_back is not None:
+            position = min(position, self._way_back)
+        self._way_back = position
         for buffer in self.buffers:
             buffer.put_back()
         while self.frames[-1].position > position:
-            self.frames.pop()
-            frame = self.frames[-1]
+            frame = self.frames[-2]
             for buffer, change in zip(self.buffers, frame.changes):
                 if change is not None:
                     buffer.undo(change)
+            self.frames.pop()
             self.size_bytes -= frame.size_bytes
             frame.changes = []
+        self._way_back = None
         return self.frames[-1]
 
     def _thin_out(self) -> None:
@@ -151,7 +174,7 @@ class History:
             frame = self.frames[i]
             if i + 1 < len(self.frames) - 1:
                 pairs = zip(frame.changes, self.frames[i + 1].changes)
-                frame.changes = [_joined(first, second) for first, second in pairs]
+                frame = Keyframe(frame.position, frame.extra, [_joined(first, second) for first, second in pairs])
             kept.append(frame)
         self.frames = [*kept, self.frames[-1]]
         self.interval *= 2

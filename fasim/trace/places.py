@@ -40,6 +40,17 @@ class Places:
         """The instruction as a person sees it; for what lowering inserted the nearest one before it."""
         return self.program.source_at(pc)
 
+    def inserted(self, pc: int) -> bool:
+        """Whether the instruction is a jump that is not in the PTX: the code is laid out in another order."""
+        return self.program.source[pc] is None
+
+    def text(self, pc: int) -> str:
+        """The PTX of an instruction in one line; of a jump that is not in the PTX what it does, in parentheses."""
+        if self.inserted(pc):
+            targets = " or ".join(map(str, dict.fromkeys(successors(self.program, pc))))
+            return f"(inserted jump to {targets})" if targets else "(inserted end)"
+        return " ".join(self.source(pc).text.split())
+
     def path(self, pc: int) -> tuple[tuple[str, int], ...]:
         """File and line in the kernel, then inwards those of the calls that were inlined; empty if the compiler gave no line."""
         return call_path(self.source(pc))
@@ -128,9 +139,8 @@ def entries(keys: Array, warps: Array) -> Array:
 
     The first instruction of a warp that has a key does so too.
     """
-    found = np.zeros(len(keys), bool)
-    for warp in np.unique(warps):
-        at = np.flatnonzero((warps == warp) & (keys != INHERITED))
-        own = keys[at]
-        found[at] = np.concatenate([np.ones(min(len(own), 1), bool), own[1:] != own[:-1]])
+    found, at = np.zeros(len(keys), bool), np.flatnonzero(keys != INHERITED)
+    at = at[np.argsort(warps[at], kind="stable")]
+    own, warps = keys[at], warps[at]
+    found[at] = np.concatenate([np.ones(min(len(own), 1), bool), (own[1:] != own[:-1]) | (warps[1:] != warps[:-1])])
     return found

@@ -12,15 +12,16 @@ from fasim.errors import ExecutionError
 from fasim.trace.breaks import Breakpoint, Hit
 from fasim.trace.event import Event
 from fasim.trace.view import StateView
-from fasim.trace.walker import Walker
+from fasim.trace.walker import WATCH_INSTRUCTIONS, Walker, Watch
 
 Array = np.ndarray[Any, Any]
 #: (pcs, warps) of positions from the first on -> which of them are meant
 Rule = Callable[[Array, Array], Array]
 Places = Mapping[Breakpoint, Array]
-Watch = Callable[[int], bool]
-#: positions to walk before the index is searched again, at first and at most
-CHUNK, LARGEST_CHUNK = 512, 1 << 14
+#: positions to walk before the index is searched again, at first and at most (a large index: a part of its length)
+CHUNK, LARGEST_CHUNK, CHUNK_PART = 512, 1 << 14, 16
+#: positions whose instructions are looked at one by one before those are told who watch
+LOOKED_AT = 2048
 
 
 class Search:
@@ -39,9 +40,16 @@ class Search:
         found = rule(pcs, warps)
         return np.flatnonzero(found if warp is None else found & (warps == warp))
 
-    def forward(self, rule: Rule, warp: int | None) -> bool:
-        """Go to the next position that is meant; False at the end."""
+    def forward(self, rule: Rule, warp: int | None, watch: Watch | None) -> bool:
+        """Go to the next position that is meant; False at the end, or where one is when `watch` ends it."""
         walker, start, chunk = self.walker, self.walker.position, CHUNK
+        stopped = False
+
+        def go_on(position: int) -> bool:
+            nonlocal stopped
+            stopped = watch is not None and not watch(position)
+            return not stopped
+
         while True:
             found = self._found(rule, warp)
             after = found[np.searchsorted(found, start, side="right") :]
@@ -51,9 +59,11 @@ class Search:
             if walker.end is not None:
                 walker.go_to(walker.end + (walker.failure is not None))
                 return False
+            if stopped:
+                return False
             with suppress(ExecutionError):  # what is meant may come before it
-                walker.go_to(len(walker.known_pcs) - 1 + chunk)
-            chunk = min(2 * chunk, LARGEST_CHUNK)
+                walker.go_to(len(walker.known_pcs) - 1 + chunk, go_on)
+            chunk = min(2 * chunk, max(LARGEST_CHUNK, len(walker.known_pcs) // CHUNK_PART))
 
     def backward(self, rule: Rule, warp: int | None) -> bool:
         """Go back to the latest position that is meant; False at the beginning."""
@@ -88,7 +98,7 @@ class Search:
                     return hit
             else:
                 walker.advance()
-            if watch is not None and walker.position == walker.history.last and not watch(walker.position):
+            if watch is not None and not walker.position % WATCH_INSTRUCTIONS and not watch(walker.position):
                 return None
         if walker.failure is not None:
             raise walker.failure
@@ -115,7 +125,7 @@ class Search:
             any_after = np.logical_or.reduce([np.zeros(len(walker.run.program), bool), *after.values()]).tolist()
             high = here - 1  # the hit itself must lie before here
             while high > max(lowest, 0):
-                low = walker.history.rewind_position(high - 1)
+                low = max(walker.history.rewind_position(high - 1), high - LOOKED_AT)
                 walker.go_to(low)
                 found = None
                 while walker.position < high and walker.next is not None:
@@ -129,7 +139,8 @@ class Search:
                         best = found
                     break
                 high = low
-                if watch is not None and not watch(low):
+                if high > max(lowest, 0) and watch is not None and not watch(low + 1):
+                    walker.go_to(low + 1)  # where going on back looks at what has not been looked at
                     return None
         walker.go_to(0 if best is None else best.position)
         return best

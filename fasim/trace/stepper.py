@@ -32,12 +32,14 @@ from fasim.trace.history import flat_bytes
 from fasim.trace.places import INHERITED, Places, entries
 from fasim.trace.search import Search
 from fasim.trace.view import StateView, committed_groups, pending_copies
-from fasim.trace.walker import KEYFRAME_INSTRUCTIONS, KEYFRAME_LIMIT_BYTES, MAX_INSTRUCTIONS, Walker, start
+from fasim.trace.walker import KEYFRAME_INSTRUCTIONS, KEYFRAME_LIMIT_BYTES, MAX_INSTRUCTIONS, Walker, Watch, put_back, start
 
 if TYPE_CHECKING:
     from fasim.ptx.names import RegisterNames
 
 Array = np.ndarray[Any, Any]
+#: events that need not be looked at once more
+KEPT_EVENTS = 64
 #: what tells records of the log apart, but for the word that they are about
 _WHAT = {h.L_KIND // 8: 1, h.L_DETAIL // 8: 1 << 4, h.L_FIRST // 8: 1 << 24, h.L_SECOND // 8: 1 << 44}
 
@@ -66,12 +68,14 @@ class Stepper:
         interval: int = KEYFRAME_INSTRUCTIONS,
         limit_bytes: int = KEYFRAME_LIMIT_BYTES,
         max_instructions: int = MAX_INSTRUCTIONS,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> None:
         """Make a launch ready and stop before the first instruction of a CTA.
 
         grid, block, args, dynamic_smem_bytes, opt_in, names, backend: as for `Kernel.launch`. check: whether to look for hazards, or which,
         as there. texts: sources that are not on disk, by path. interval, limit_bytes: instructions between keyframes at first, and
-        what keyframes may take. max_instructions: where a walk ends that does not come to an end.
+        what keyframes may take. max_instructions: where a walk ends that does not come to an end. progress: told now and then on any way
+        forward the position, and the last one if it is known.
         Raises: what `Kernel.launch` raises; UsageError for a CTA outside of the grid.
         """
         checks = ("all" if check else "") if isinstance(check, bool) else check
@@ -80,7 +84,13 @@ class Stepper:
             grid, block, args, dynamic_smem_bytes=dynamic_smem_bytes, opt_in=opt_in, check=checks, names=names, backend=backend, workers=1
         )
         self._walker, self.earlier_output = start(
-            self._run, cta, self._wanted, interval=interval, limit_bytes=limit_bytes, max_instructions=max_instructions
+            self._run,
+            cta,
+            self._wanted,
+            interval=interval,
+            limit_bytes=limit_bytes,
+            max_instructions=max_instructions,
+            progress=progress,
         )
         module = kernel.module.compiled
         known = {module.source_path: module.source_text, **(texts or {})} if module is not None else texts
@@ -88,7 +98,7 @@ class Stepper:
         self.state = StateView(self._walker, lambda: self.names, self._all_hazards)
         self._search = Search(self._walker)
         self.names: RegisterNames = kernel.register_names
-        self._latest: Event | None = None
+        self._events: dict[int, Event] = {}  # those that were asked for last, by position
         self._logged, self._found = 0, (b"", [])  # type: tuple[int, tuple[bytes, list[Hazard]]]
 
     def __repr__(self) -> str:
@@ -104,6 +114,11 @@ class Stepper:
     def ctaid(self) -> tuple[int, int, int]:
         """blockIdx of the CTA."""
         return self._run.shape.ctaid(self._walker.cta)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """gridDim of the launch."""
+        return self._run.shape.grid
 
     @property
     def position(self) -> int:
@@ -131,68 +146,79 @@ class Stepper:
         return "".join(text for position, text in self._walker.printed if position < self.position)
 
     # --- moving --------------------------------------------------------------------------------------------------------------
+    # What ends a move in the middle, such as Ctrl-C, leaves one at a position on its way, or at a keyframe before it.
 
-    def go_to(self, position: int, watch: Callable[[int], bool] | None = None) -> None:
+    def go_to(self, position: int, watch: Watch | None = None) -> None:
         """Go to a position, or to the end; watch: told now and then where one is on the way forward, False stops there.
 
         Raises: ExecutionError at the end of a kernel that fails, if the position lies behind it.
         """
         self._walker.go_to(position, watch)
 
-    def go_to_end(self, watch: Callable[[int], bool] | None = None) -> None:
+    def go_to_end(self, watch: Watch | None = None) -> None:
         """Go to the end.
 
         Raises: ExecutionError if the kernel fails there.
         """
         self._walker.go_to(1 << 62, watch)
 
-    def step(self, count: int = 1) -> None:
-        """Execute so many warp instructions, or go back over them.
+    def step(self, count: int = 1, watch: Watch | None = None) -> None:
+        """Execute so many warp instructions, or go back over them; watch: as for `go_to`.
 
         Raises: ExecutionError for the instruction that fails.
         """
         if count == 1 and self._walker.next is not None:
             self._observe()
         else:
-            self._walker.go_to(max(self.position + count, 0))
+            self._walker.go_to(max(self.position + count, 0), watch)
 
-    def next_line(self, warp: int | None = None) -> bool:
+    def leave(self) -> None:
+        """Put device memory back to what it was before the launch, also to before the CTAs that had to run first; this stepper is done."""
+        self._walker.go_to(0)
+        put_back(self._walker.origin)
+
+    def next_line(self, warp: int | None = None, watch: Watch | None = None) -> bool:
         """Go to where a warp (None: any) comes to another source line; False if it does not, then one is at the end.
 
+        watch: as for `go_to`; False if it stops.
         Raises: ExecutionError if the kernel fails on the way; one is where it does.
         """
-        return self._search.forward(lambda pcs, warps: entries(self.places.line_keys[pcs], warps), warp)
+        return self._search.forward(lambda pcs, warps: entries(self.places.line_keys[pcs], warps), warp, watch)
 
     def previous_line(self, warp: int | None = None) -> bool:
         """Go back to where a warp came to a line; False if there is none, then one is at the beginning."""
         return self._search.backward(lambda pcs, warps: entries(self.places.line_keys[pcs], warps), warp)
 
-    def next_step(self, warp: int | None = None) -> bool:
+    def next_step(self, warp: int | None = None, watch: Watch | None = None) -> bool:
         """The same for steps of the algorithm; for lines where none are marked."""
-        return self._search.forward(lambda pcs, warps: entries(self.places.step_keys[pcs], warps), warp)
+        return self._search.forward(lambda pcs, warps: entries(self.places.step_keys[pcs], warps), warp, watch)
 
     def previous_step(self, warp: int | None = None) -> bool:
         """The same for steps of the algorithm; for lines where none are marked."""
         return self._search.backward(lambda pcs, warps: entries(self.places.step_keys[pcs], warps), warp)
 
-    def next_tile(self, warp: int | None = None) -> bool:
+    def next_tile(self, warp: int | None = None, watch: Watch | None = None) -> bool:
         """The same for tiles: rounds of the loop that holds the marked steps.
 
         Raises: UsageError if the kernel has no loop.
         """
-        return self._search.forward(lambda pcs, warps: self._tiles()[pcs], warp)
+        return self._search.forward(lambda pcs, warps: self._tiles()[pcs], warp, watch)
 
     def previous_tile(self, warp: int | None = None) -> bool:
         """The same for tiles."""
         return self._search.backward(lambda pcs, warps: self._tiles()[pcs], warp)
 
-    def next_barrier(self, warp: int | None = None) -> bool:
+    def next_barrier(self, warp: int | None = None, watch: Watch | None = None) -> bool:
         """The same for barriers of the CTA: one is before it."""
-        return self._search.forward(lambda pcs, warps: self.places.barrier_pcs[pcs], warp)
+        return self.next_of(self.places.barrier_pcs, warp, watch)
 
     def previous_barrier(self, warp: int | None = None) -> bool:
         """The same for barriers of the CTA."""
         return self._search.backward(lambda pcs, warps: self.places.barrier_pcs[pcs], warp)
+
+    def next_of(self, meant: Array, warp: int | None = None, watch: Watch | None = None) -> bool:
+        """The same for some instructions, a bool for each pc."""
+        return self._search.forward(lambda pcs, warps: meant[pcs], warp, watch)
 
     def _tiles(self) -> Array:
         if self.places.tile_loop is None:
@@ -206,7 +232,7 @@ class Stepper:
         return int((self.places.tile_pcs[pcs[:upto]] & (warps[:upto] == warp)).sum()) - 1
 
     def run_to(
-        self, breakpoints: Sequence[Breakpoint], direction: int = 1, *, warp: int | None = None, watch: Callable[[int], bool] | None = None
+        self, breakpoints: Sequence[Breakpoint], direction: int = 1, *, warp: int | None = None, watch: Watch | None = None
     ) -> Hit | None:
         """Go forward (1) or back (-1) to the next place where a breakpoint stops, None if there is none: then one is at the end.
 
@@ -217,10 +243,7 @@ class Stepper:
             raise UsageError(f"direction {direction}: 1 is forward, -1 is back")
         places = {each: self._pcs(each) for each in breakpoints}
         look = self._search.run_forward if direction == 1 else self._search.run_back
-        hit = look(places, self._observe, self.state, warp, watch)
-        if hit is not None and hit.event is not None:
-            self._latest = hit.event
-        return hit
+        return look(places, self._observe, self.state, warp, watch)
 
     def _pcs(self, breakpoint_: Breakpoint) -> Array:
         """Where a breakpoint can stop; instructions without a line belong to the place before them."""
@@ -238,8 +261,9 @@ class Stepper:
         Raises: ExecutionError for the instruction that fails.
         """
         wanted = self.position - 1 if position is None else position
-        if self._latest is not None and self._latest.position == wanted:
-            return self._latest
+        if wanted in self._events:
+            self._events[wanted] = event = self._events.pop(wanted)
+            return event
         if wanted < 0 or (self.end is not None and wanted >= self.end):
             return None
         here = self.position
@@ -263,7 +287,7 @@ class Stepper:
         walker.advance()
         state = walker.state
         executed = int(state.run_counts[pc]) != before.count
-        self._latest = Event(
+        event = Event(
             position=position,
             warp=warp,
             pc=pc,
@@ -282,7 +306,11 @@ class Stepper:
             hazards=_new(known, self._hazards()),
             printed="".join(text for at, text in walker.printed if at == position),
         )
-        return self._latest
+        self._events.pop(position, None)
+        self._events[position] = event
+        if len(self._events) > KEPT_EVENTS:
+            self._events.pop(next(iter(self._events)), None)
+        return event
 
     def _all_hazards(self) -> list[Hazard]:
         """What the checks have found."""
@@ -296,13 +324,18 @@ class Stepper:
         checks = self._walker.state.checks
         count = 0 if checks is None else int(checks.block[h.H_LOG_COUNT // 8])
         if checks is not None and self._logged != count:
-            self._logged = count
             table = checks.buffers[h.H_LOG].view(np.int64).reshape(-1, h.LOG_BYTES // 8)
             used = np.flatnonzero(table[:, 0])
             kinds = np.unique(sum(table[used, at] * factor for at, factor in _WHAT.items())).tobytes()
             if self._found[0] != kinds:
                 self._found = (kinds, self._all_hazards())
+            self._logged = count
         return self._found[1]
+
+    def lasting(self, found: Sequence[Hazard]) -> tuple[Hazard, ...]:
+        """Those findings that are none of those which something later explained in another way; all as long as the end is not known."""
+        true = self._walker.hazards
+        return tuple(found) if true is None else _same(true, found)
 
     def digest(self) -> str:
         """A hash of everything that the kernel's further course depends on: the same position has the same."""
@@ -321,5 +354,15 @@ def _new(before: Sequence[Hazard], after: Sequence[Hazard]) -> tuple[Hazard, ...
     """Findings that were not there before."""
     if before is after:
         return ()
-    known = {(each.kind, each.first, each.second) for each in before}
-    return tuple(each for each in after if (each.kind, each.first, each.second) not in known)
+    known = {_what(each) for each in before}
+    return tuple(each for each in after if _what(each) not in known)
+
+
+def _same(known: Sequence[Hazard], found: Sequence[Hazard]) -> tuple[Hazard, ...]:
+    """Findings that are among those that are known."""
+    true = {_what(each) for each in known}
+    return tuple(each for each in found if _what(each) in true)
+
+
+def _what(hazard: Hazard) -> tuple[Any, ...]:
+    return hazard.kind, hazard.first, hazard.second

@@ -13,12 +13,18 @@ _MARK = re.compile(r"[ \t]*//@[ \t]*(\S+)[ \t]*")
 _FUNCTION_WORDS = frozenset({"__global__", "__device__"})
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a source as a compiler counts them: it does not take form feeds for their ends."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def steps_by_line(text: str) -> list[str]:
     """The step of each line of a CUDA source, "" where there is none; line 1 is the first.
 
     A step reaches to the next mark, at most to the end of the function that it is in.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     marks = {number: match[1] for number, line in enumerate(lines, 1) if (match := _MARK.fullmatch(line))}
     if not marks:
         return [""] * len(lines)
@@ -55,7 +61,7 @@ class SourceLines:
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         """texts: sources that need not be read from disk, by path."""
-        self._lines: dict[str, list[str]] = {path: text.splitlines() for path, text in (texts or {}).items()}
+        self._lines: dict[str, list[str]] = {path: lines_of(text) for path, text in (texts or {}).items()}
         self._steps: dict[str, list[str]] = {}
 
     def text(self, file: str, line: int) -> str:

@@ -2,7 +2,7 @@
 
 A position is the number of warp instructions that the CTA has begun, counted as the machine's budget counts them: lanes that arrive at a
 collective and wait there for others have begun it too. Every position is reached by the same calls of the machine, however one got there,
-so that a position always stands for the same state.
+so that a position always stands for the same state. What ends a step in the middle (Ctrl-C) leads back to the latest keyframe.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fasim.errors import ExecutionError, FasimError, InstructionLimit, UsageError, Where
 from fasim.isa import machine as m
 from fasim.sm import findings
 from fasim.sm.grid import GridRun
 from fasim.sm.hazards import hazards
+from fasim.sm.result import Hazard
 from fasim.sm.services import Services
 from fasim.sm.state import CtaState
 from fasim.smem import check_state as h
@@ -26,6 +29,10 @@ from fasim.trace.history import Buffer, History
 KEYFRAME_INSTRUCTIONS, KEYFRAME_LIMIT_BYTES = 256, 256 << 20
 #: what a walk ends at, since a CTA may wait for ever for one that does not run
 MAX_INSTRUCTIONS = 10_000_000
+#: positions after which those are told who watch a walk
+WATCH_INSTRUCTIONS = 256
+Watch = Callable[[int], bool]
+Array = np.ndarray[Any, Any]
 #: buffers of the checks that never change
 _FIXED = frozenset({h.H_GROUPS, h.H_SITES, h.H_BUFFERS, h.H_ZEROS, h.H_DUMP, h.H_AFTER, h.H_BLOCK_OF, h.H_LOG, h.H_OBJECTS, h.H_EXTRA})
 
@@ -49,7 +56,8 @@ class Walker:
     """The chosen CTA of a launch. before: warp instructions that other CTAs executed before it started.
 
     known_warps, known_pcs: of the instruction at each position that was reached. end: the last position, once it is known. failure: what
-    makes going on from there impossible.
+    makes going on from there impossible. hazards: what the checks have found by then. progress: told now and then on the way forward where
+    one is, and the end if it is known. origin: device memory, and what it held before other CTAs ran.
     """
 
     run: GridRun
@@ -59,18 +67,23 @@ class Walker:
     interval: int = KEYFRAME_INSTRUCTIONS
     limit_bytes: int = KEYFRAME_LIMIT_BYTES
     max_instructions: int = MAX_INSTRUCTIONS
+    progress: Callable[[int, int | None], None] | None = None
     position: int = field(init=False, default=0)
     end: int | None = field(init=False, default=None)
     failure: ExecutionError | None = field(init=False, default=None)
+    hazards: tuple[Hazard, ...] | None = field(init=False, default=None)
     next: Next | None = field(init=False, default=None)
     state: CtaState = field(init=False)
     history: History = field(init=False)
     known_warps: array[int] = field(init=False, default_factory=lambda: array("H"))
     known_pcs: array[int] = field(init=False, default_factory=lambda: array("I"))
     printed: list[tuple[int, str]] = field(init=False, default_factory=list)
+    origin: list[tuple[Array, Array]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._runs = self.run.program.code[:, m.AT_RUN // 4].tolist()
+        self._torn = False  # a step has begun and not ended
+        self._full: CtaState | None = None  # it has to begin again, for a buffer of this state is too small
         self._begin(None)
 
     # --- the beginning -------------------------------------------------------------------------------------------------------
@@ -121,6 +134,7 @@ class Walker:
     def _grow(self, status: int) -> None:
         """A buffer is full: begin again with a larger one, so that all keyframes are of buffers of one size; then come back here."""
         state, position = self.state, self.position
+        self._full = state
         if status == m.QUEUE_FULL:
             state.grow_queue()
         else:
@@ -128,11 +142,22 @@ class Walker:
             try:
                 state.checks.grow()
             except FasimError:
+                self._full = None
                 self._restore(position)
                 raise
-        self.history.rewind(0)
-        self._begin(state)
+        self._mend()
         self.go_to(position)
+
+    def _mend(self) -> None:
+        """Make the state whole after a step that did not end: that of the latest keyframe, or of the beginning if a buffer was to grow."""
+        del self.known_warps[len(self.known_pcs) :]
+        if self._full is not None:
+            self.history.rewind(0)
+            self._begin(self._full)
+            self._full = None
+            self._torn = False
+        else:
+            self._rewind(self.position)
 
     # --- forward -------------------------------------------------------------------------------------------------------------
 
@@ -145,16 +170,31 @@ class Walker:
 
         Raises: ExecutionError where the kernel fails; the position stays before the instruction that does.
         """
+        if self._torn:
+            self._mend()
         if self.position == self.end:
             if self.failure is not None:
                 raise self.failure
             return False
         following = self.next
         assert following is not None
-        position, warp = self.position, following.warp
-        if position == self.max_instructions:
-            self.end, self.failure = position, self._limit()
+        if self.position == self.max_instructions:
+            self._ended(self.position, self._limit())
+            assert self.failure is not None
             raise self.failure
+        self._torn = True
+        try:
+            self._execute(following)
+        finally:
+            if self._torn:
+                self._mend()
+        if self.progress is not None and not self.position % WATCH_INSTRUCTIONS:
+            self.progress(self.position, self.end)
+        return True
+
+    def _execute(self, following: Next) -> None:
+        """Execute an instruction."""
+        position, warp = self.position, following.warp
         record = warp * _WARP_WORDS
         whole = self._runs[following.pc] <= 1
         # the machine does not part a run of instructions on registers when a turn is over: nor may we, who make it execute one
@@ -167,7 +207,8 @@ class Walker:
         status = self._call(1)
         if status in (m.QUEUE_FULL, m.LOG_FULL):
             self._grow(status)
-            return self.advance()
+            self.advance()
+            return
         if status == m.NEEDS_SERVICE:
             try:
                 self._services.perform(self.state)
@@ -186,7 +227,7 @@ class Walker:
         self._arrive(status)
         if self.next is not None and self.position - self.history.last >= self.history.interval:
             self.history.push(self.position, self._extra())
-        return True
+        self._torn = False
 
     def _arrive(self, status: int) -> None:
         """The machine has stopped: let lanes wake up that may go on, as they would when it is called again, and look what comes next."""
@@ -197,9 +238,20 @@ class Walker:
                 self._call(0)
             self._look()
             return
-        self.next, self.end = None, self.position
-        if status == m.FAILED:
-            self.failure = self._complete(findings.from_record(self.run.program, self.state, self.run.space))
+        self.next = None
+        error = findings.from_record(self.run.program, self.state, self.run.space) if status == m.FAILED else None
+        self._ended(self.position, error)
+
+    def _ended(self, position: int, error: ExecutionError | None) -> None:
+        """This is the end: of the kernel, or of what can be done because of an error."""
+        if self.end is None:
+            state, run = self.state, self.run
+            certain = self.wanted if error is None or run.shape.warps == 1 else self.wanted - {"init"}
+            found = hazards(run.program, run.shape, [state.checks], certain, run.buffer_names) if state.checks is not None else []
+            if error is not None:
+                error.hazards = found
+            self.hazards, self.failure = tuple(found), error
+            self.end = position
 
     def _look(self) -> None:
         """See which instruction comes next."""
@@ -228,8 +280,9 @@ class Walker:
 
     def _fail(self, position: int, error: ExecutionError) -> None:
         """The instruction at a position fails: stay before it."""
-        self.failure, self.end = self._complete(error), position
+        self._ended(position, error)
         self._restore(position)
+        assert self.failure is not None
         raise self.failure
 
     def _limit(self) -> InstructionLimit:
@@ -243,38 +296,39 @@ class Walker:
             kind="instruction_limit",
         )
 
-    def _complete(self, error: ExecutionError) -> ExecutionError:
-        state, run = self.state, self.run
-        if state.checks is not None:
-            certain = self.wanted if run.shape.warps == 1 else self.wanted - {"init"}
-            error.hazards = hazards(run.program, run.shape, [state.checks], certain, run.buffer_names)
-        return error
-
     # --- to a position -------------------------------------------------------------------------------------------------------
 
-    def go_to(self, position: int, watch: Callable[[int], bool] | None = None) -> None:
-        """Go to a position, or to the end if that comes first; watch: told at every keyframe where one is, and False means to stay there.
+    def go_to(self, position: int, watch: Watch | None = None) -> None:
+        """Go to a position, or to the end if that comes first; watch: told now and then where one is, and False means to stay there.
 
         Raises: ExecutionError if the kernel fails before it, at the position where it does; UsageError.
         """
         if position < 0:
             raise UsageError(f"position {position}: the first one is 0")
+        if self._torn:
+            self._mend()
         if position < self.position:
-            self._restore(position)
+            self._rewind(position)
         while self.position < position and self.advance():
-            if watch is not None and self.position == self.history.last and not watch(self.position):
+            if watch is not None and not self.position % WATCH_INSTRUCTIONS and not watch(self.position):
                 return
 
     def _restore(self, position: int) -> None:
         """Go back to a position by its keyframe."""
+        self._rewind(position)
+        while self.position < position:
+            self.advance()
+
+    def _rewind(self, position: int) -> None:
+        """Go back to the keyframe of a position."""
+        self._torn = True
         frame = self.history.rewind(position)
         self._services.heap_used, blocks, free = frame.extra
         self._services.blocks, self._services.free = dict(blocks), {size: list(each) for size, each in free.items()}
         self.position = frame.position
         self.printed = [entry for entry in self.printed if entry[0] < frame.position]
         self._look()
-        while self.position < position:
-            self.advance()
+        self._torn = False
 
 
 def _counted(block: memoryview, word: int) -> Callable[[], bool]:
@@ -298,7 +352,14 @@ def _enlarge(state: CtaState, like: CtaState) -> None:
 
 
 def start(
-    run: GridRun, cta: Sequence[int], wanted: frozenset[str], *, interval: int, limit_bytes: int, max_instructions: int
+    run: GridRun,
+    cta: Sequence[int],
+    wanted: frozenset[str],
+    *,
+    interval: int,
+    limit_bytes: int,
+    max_instructions: int,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> tuple[Walker, str]:
     """The walker of a CTA, and what CTAs printed that ran before it.
 
@@ -308,6 +369,7 @@ def start(
     """
     grid = run.shape.grid
     place = (*cta, 0, 0)[: max(3, len(cta))]
+    origin: list[tuple[Array, Array]] = []
     if len(place) > 3 or any(not 0 <= at < size for at, size in zip(place, grid)):
         raise UsageError(f"CTA {tuple(cta)}: the grid is {grid}, so it goes from (0, 0, 0) to {tuple(size - 1 for size in grid)}")
     number = place[0] + grid[0] * (place[1] + grid[1] * place[2])
@@ -315,6 +377,19 @@ def start(
     before = 0
     if run.program.communicates and number:
         run.output, run.stop_before = text.append, number
-        run.run()
+        origin = [(np.asarray(each.data), each.data.copy()) for each in run.space.allocations if not each.constant]
+        try:
+            run.run()
+        except BaseException:
+            put_back(origin)
+            raise
         before = int(run.counts.sum())
-    return Walker(run, number, wanted, before, interval, limit_bytes, max_instructions), "".join(text)
+    walker = Walker(run, number, wanted, before, interval, limit_bytes, max_instructions, progress)
+    walker.origin = origin
+    return walker, "".join(text)
+
+
+def put_back(origin: Sequence[tuple[Array, Array]]) -> None:
+    """Give memory earlier contents."""
+    for data, before in origin:
+        data[...] = before

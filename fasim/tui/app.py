@@ -150,8 +150,8 @@ class StepperApp(App[None]):
         text = Text(no_wrap=True, overflow="ellipsis")
         for number, name in enumerate(VIEWS, 1):
             text.append(f" {number} {name} ", "reverse" if name == self.session.view else "")
-        if self.session.breakpoints:
-            text.append(f"  {len(self.session.breakpoints)} breakpoints", "red")
+        if count := len(self.session.breakpoints):
+            text.append(f"  {count} breakpoint{'s' if count > 1 else ''}", "red")
         return text
 
     def _pane(self, width: int) -> Text:

@@ -10,8 +10,8 @@ from fasim.numerics.dtypes import to_float64
 from fasim.trace.view import numbers
 
 Array = np.ndarray[Any, Any]
-#: how values are shown: as the instruction takes them, or as bits
-FORMATS = ("value", "hex", "signed")
+#: how values are shown: as the instruction takes them, as bits, or what 32 bits are as floats
+FORMATS = ("value", "hex", "signed", "f16x2", "bf16x2", "f32")
 _FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 _WIDTHS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
 
@@ -20,10 +20,12 @@ def lane_texts(values: Array, type_: str, form: str = "value") -> list[str]:
     """32 lanes of a register row (uint32, uint64 or bool) as text; type_: as an instruction takes it."""
     if values.dtype == np.bool_:
         return ["1" if value else "0" for value in values]
-    if form == "hex":
+    if form in _FLOATS and values.dtype.itemsize == 4:
+        type_ = form
+    elif form == "hex":
         digits = 2 * values.dtype.itemsize
         return [f"{int(value):0{digits}x}" for value in values]
-    if form == "signed":
+    elif form == "signed":
         return [str(int(value)) for value in values.view(f"i{values.dtype.itemsize}")]
     if type_ in _FLOATS:
         found = numbers(values, type_).reshape(len(values), -1)

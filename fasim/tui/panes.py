@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,12 @@ Array = np.ndarray[Any, Any]
 HERE, CHANGED, QUIET, BAD, GOOD = "reverse", "bold yellow", "dim", "bold red", "green"
 #: lanes in one line of the register grid, by how wide the values are
 _PER_LINE = ((8, 8), (17, 4), (80, 2))
+
+
+def plain(text: str) -> str:
+    """Text that a terminal shows as it stands: tabs as blanks, other control characters but the end of a line escaped."""
+    shown = text.expandtabs(4).replace("\r\n", "\n").rstrip("\r")
+    return "".join(each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode() for each in shown)
 
 
 def header(session: Session) -> Text:
@@ -48,12 +55,12 @@ def source(session: Session, height: int) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     for number in range(first + 1, min(first + height, len(lines)) + 1):
         mark = ">" if number == line else " "
-        text.append(f"{mark}{number:>4} {lines[number - 1]}\n", HERE if number == line else "")
+        text.append(f"{mark}{number:>4} {plain(lines[number - 1])}\n", HERE if number == line else "")
     if len(path := stepper.places.path(pc)) > 1 and text.plain.count("\n") >= height:
         inner = path[-1]
         kept = text.split("\n")[: height - 1]
         text = Text("\n", no_wrap=True, overflow="ellipsis").join(kept)
-        text.append(f"\n  in {inner[0].rsplit('/', 1)[-1]}:{inner[1]} {stepper.places.sources.text(*inner)}", "cyan")
+        text.append(f"\n  in {inner[0].rsplit('/', 1)[-1]}:{inner[1]} {plain(stepper.places.sources.text(*inner))}", "cyan")
     return text
 
 
@@ -68,7 +75,7 @@ def ptx(session: Session, height: int) -> Text:
     for each in range(first, min(first + height, total)):
         done = event is not None and event.pc == each and event.warp == session.shown_warp
         mark = ">" if each == pc else "<" if done else " "
-        text.append(f"{mark}{each:>5} {' '.join(stepper.places.source(each).text.split())}\n", HERE if each == pc else "")
+        text.append(f"{mark}{each:>5} {stepper.places.text(each)}\n", HERE if each == pc else "")
     return text
 
 
@@ -95,7 +102,8 @@ def registers(session: Session, width: int) -> Text:
             shown.add(operand.name)
             values = session.stepper.state.row(session.shown_warp, operand.bank, operand.row)
             _register(text, session, operand.name, operand.seen_as, values, "is read next", width)
-    return text if text.plain else Text("the next instruction reads no register; r shows one always", style=QUIET)
+    nothing = "no instruction comes next" if pc is None else "the next instruction reads no register"
+    return text if text.plain else Text(f"{nothing}; r shows one always", style=QUIET)
 
 
 def _register(
@@ -123,7 +131,7 @@ def banks(session: Session, width: int) -> Text:
     event = session.event
     access = event.access if event is not None else None
     if event is None or access is None or access.space != "shared" or not access.op:
-        return Text("the last instruction did not access shared memory; x conflict and c go to one with conflicts", style=QUIET)
+        return Text("the last instruction accessed no shared memory; x conflict, then c finds one", style=QUIET)
     cost = access.wavefronts
     assert cost is not None
     text = Text(no_wrap=True)
@@ -149,7 +157,7 @@ def pipeline(session: Session) -> Text:
             text.append(f"   group {group.number} {where}: ", GOOD if group.committed else CHANGED)
             text.append(f"{group.size_bytes:,} B to {_ranges(session, group.ranges)}\n")
     for barrier in state.barriers():
-        expected = barrier.expected or "all"
+        expected = barrier.expected or f"all {sum(state.live_lanes(warp).bit_count() for warp in range(state.warps))}"
         text.append(f"barrier {barrier.number}: {barrier.arrived} of {expected} threads; warps {sorted(barrier.waiting)} wait\n", "cyan")
     return text
 
@@ -169,7 +177,7 @@ def _place(session: Session, warp: int) -> str:
     for split in session.stepper.state.splits(warp):
         place = session.stepper.places.line(split.pc)
         lanes = "" if split.lanes == 0xFFFFFFFF else f" lanes {lane_ranges([i for i in range(32) if split.lanes >> i & 1])}"
-        found.append(f"{split.state} at line {place[1] if place else '?'}{lanes}")
+        found.append(f"{split.state} at {f'line {place[1]}' if place else f'instruction {split.pc}'}{lanes}")
     return ", ".join(found) or "ended"
 
 
@@ -185,15 +193,26 @@ def _ranges(session: Session, ranges: tuple[tuple[int, int], ...]) -> str:
 
 
 def details(session: Session, width: int) -> Text:
-    """What the last instruction did, in words."""
-    event, text = session.event, Text()
+    """What the last instruction did, in words; lines are no longer than a width."""
+    event, text, stepper = session.event, Text(), session.stepper
+
+    def say(what: str, style: str = "") -> None:
+        for line in plain(what).split("\n"):
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            text.append("\n".join(textwrap.wrap(line, max(width, 20), subsequent_indent=indent) or [""]) + "\n", style)
+
+    if stepper.failure is not None and stepper.position == stepper.end:
+        say(str(stepper.failure), BAD)
     if event is None:
-        return Text("nothing has been executed yet", style=QUIET)
-    text.append(f"warp {event.warp}: {' '.join(event.text.split())}\n", "bold")
+        say("nothing has been executed yet", QUIET)
+        return text
+    say(f"warp {event.warp}: {stepper.places.text(event.pc)}", "bold")
     for line in _details(event, session):
-        text.append(f"{line}\n")
-    for hazard in event.hazards:
-        text.append(f"{hazard.severity}: {hazard.text}\n", BAD)
+        say(line)
+    for hazard in stepper.lasting(event.hazards):
+        # until the end it may yet turn out to be a race
+        so_far = ", so far" if stepper.end is None and hazard.kind.startswith("uninit") else ""
+        say(f"{hazard.severity}{so_far}: {hazard.text}", BAD)
     return text
 
 
@@ -202,6 +221,9 @@ def _details(event: Event, session: Session) -> Iterator[str]:
     yield f"lanes {lane_ranges(executed)} executed it" if executed else "no lane executed it: its guard is false"
     if not event.executed:
         yield "it waits there for others"
+    if session.stepper.places.inserted(event.pc):
+        yield "jump inserted: it is not in the PTX, for the code is laid out in another order"
+        return
     for file, line in event.path:
         yield f"{file.rsplit('/', 1)[-1]}:{line}  {session.stepper.places.sources.text(file, line)}"
     if (access := event.access) is not None:

@@ -8,10 +8,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fasim.errors import ExecutionError, FasimError, UsageError
 from fasim.kernels.spec import Region, WatchedLine
 from fasim.trace.breaks import Breakpoint, ConflictBreak, HazardBreak, LineBreak, MemoryBreak, NanBreak, RegisterBreak, StepBreak
+from fasim.trace.cta import parse_cta
 from fasim.trace.event import Event
+from fasim.trace.places import INHERITED
 from fasim.trace.stepper import Stepper
 from fasim.tui.numbers import FORMATS
 
@@ -27,16 +31,16 @@ _MEMORY = re.compile(r"(?P<where>\S+)\s+(?P<offset>0x[0-9a-fA-F]+|\d+)(?:\s*=\s*
 
 
 class Patience:
-    """Ends a long walk, so that the screen does not stand still; asked again, it goes on from there."""
+    """Ends a long walk, so that the screen does not stand still; asked again, it goes on from there. again: what asks again."""
 
-    def __init__(self, seconds: float = PATIENCE_SECONDS) -> None:
-        self._until, self.message = time.monotonic() + seconds, ""
+    def __init__(self, again: str = "the same key goes on") -> None:
+        self._until, self._again, self.message = time.monotonic() + PATIENCE_SECONDS, again, ""
 
     def __call__(self, position: int) -> bool:
         """Whether to go on."""
         if time.monotonic() < self._until:
             return True
-        self.message = f"stopped at {position:,} after a while; the same key goes on"
+        self.message = f"stopped at {position:,} after a while; {self._again}"
         return False
 
 
@@ -96,25 +100,34 @@ class Session:
                 self._instruction(-1 if back else 1)
             elif what == "run":
                 self._run(-1 if back else 1)
+            elif what in ("line", "step") and (stepper.places.line_keys == INHERITED).all():
+                self.message = "the PTX names no source lines: n moves by instruction, t by tile, b by barrier"
             else:
-                move: Callable[[int | None], bool] = getattr(stepper, f"{'previous' if back else 'next'}_{what}")
-                if not move(warp) and not self.message:
-                    self.message = f"no {'earlier' if back else 'further'} {what}: {'the beginning' if back else 'the end'}"
+                watch = Patience()
+                found = getattr(stepper, f"previous_{what}")(warp) if back else getattr(stepper, f"next_{what}")(warp, watch)
+                if not found:
+                    nothing = f"no earlier {what}: the beginning" if back else f"no further {what}: the end"
+                    self.message = watch.message or nothing
         except FasimError as error:
             self.message = str(error).strip()
         if stepper.position == before and not self.message:
             self.message = "this is the beginning" if back else "this is the end"
 
     def _instruction(self, direction: int) -> None:
-        stepper = self.stepper
-        stepper.step(direction)
-        if self.follow:
-            return
-        # of the watched warp: the next one that it executes
-        while stepper.state.next is not None and stepper.position > 0 and (event := stepper.event()) is not None:
-            if event.warp == self.warp:
-                return
+        stepper, warp = self.stepper, self.warp
+        following = stepper.state.next
+        if self.follow or (following is None and direction == 1):
             stepper.step(direction)
+        elif direction == -1:  # behind the one before that the watched warp executed
+            own = np.flatnonzero(stepper.trail[1][: max(stepper.position - 1, 0)] == warp)
+            stepper.go_to(int(own[-1]) + 1 if len(own) else 0)
+        else:
+            watch = Patience()
+            every = np.ones(len(stepper.places.program), bool)
+            if (following is not None and following.warp == warp) or stepper.next_of(every, warp, watch):
+                stepper.step()
+            else:
+                self.message = watch.message or f"no further instruction of warp {warp}: the end"
 
     def _run(self, direction: int) -> None:
         if not self.breakpoints:
@@ -133,17 +146,18 @@ class Session:
         """Go to a position: a number, `end`, or +N and -N from here."""
         self.message = ""
         try:
-            watch = Patience()
+            watch, text = Patience(again="g end goes on"), text.strip()
             if text == "end":
+                watch = Patience(again="end goes on")
                 self.stepper.go_to_end(watch)
-                self.message = watch.message
-            elif re.fullmatch(r"[+-]\d+", text):
-                self.stepper.step(int(text))
-            elif text.isdigit():
+            elif re.fullmatch(r"[+-][0-9]{1,18}", text):
+                self.stepper.step(int(text), watch)
+            elif re.fullmatch(r"[0-9]{1,18}", text):
+                watch = Patience(again=f"g {text} goes on")
                 self.stepper.go_to(int(text), watch)
-                self.message = watch.message
             else:
-                self.message = f"{text!r} is no position: give a number, +N, -N or end"
+                watch.message = f"{text!r} is no position: give a number, +N, -N or end"
+            self.message = watch.message
         except FasimError as error:
             self.message = str(error).strip()
 
@@ -156,18 +170,34 @@ class Session:
                 self.message = f"breakpoint gone: {text}"
                 return
             made = parse_breakpoint(text)
-            made.pcs(self.stepper.places, self.stepper.names)  # can it be met at all?
+            self._check(made)
             self.breakpoints[text] = made
             self.message = f"breakpoint: {text}; c runs to it, C back"
         except FasimError as error:
             self.message = str(error).strip()
 
+    def _check(self, made: Breakpoint) -> None:
+        """Whether a breakpoint can be met at all.
+
+        Raises: UsageError.
+        """
+        made.pcs(self.stepper.places, self.stepper.names)
+        if isinstance(made, MemoryBreak):
+            allocations = self.stepper.walker.run.space.allocations
+            sizes = {each.name: each.size_bytes for each in allocations if not each.constant}
+            sizes["shared"] = len(self.stepper.state.shared_memory)
+            if made.where not in sizes:
+                raise UsageError(f"no buffer {made.where!r}; there are: {', '.join(sorted(sizes))}")
+            if made.byte_offset + made.size_bytes > sizes[made.where]:
+                raise UsageError(f"byte {made.byte_offset} is not in {made.where}, which has {sizes[made.where]} bytes")
+
     def choose_warp(self, text: str) -> None:
         """Watch one warp, or `all`."""
+        text = text.strip()
         if text in ("all", ""):
             self.follow = True
             self.message = "watching whichever warp runs"
-        elif text.isdigit() and int(text) < self.stepper.state.warps:
+        elif re.fullmatch(r"[0-9]{1,9}", text) and int(text) < self.stepper.state.warps:
             self.warp, self.follow = int(text), False
             self.message = f"watching warp {text}: moves are its own"
         else:
@@ -175,17 +205,23 @@ class Session:
 
     def choose_cta(self, text: str) -> None:
         """Go to the beginning of another CTA; the launch starts anew."""
-        numbers = re.split(r"[,x ]+", text.strip())
-        if not 1 <= len(numbers) <= 3 or not all(number.isdigit() for number in numbers):
-            self.message = f"{text!r} is no CTA: give its blockIdx as X,Y,Z"
-            return
-        wanted = [*map(int, numbers), 0, 0][:3]
+        here, position = self.stepper.ctaid, self.stepper.position
         try:
-            self.stepper.go_to(0)
-            assert self.make is not None
-            self.stepper = self.make((wanted[0], wanted[1], wanted[2]))
-            self.message = f"CTA {','.join(map(str, wanted))}, from its beginning"
+            wanted, grid = parse_cta(text), self.stepper.grid
+            if not all(at < size for at, size in zip(wanted, grid)):
+                raise UsageError(f"CTA {','.join(map(str, wanted))}: the grid is {','.join(map(str, grid))}, and CTAs count from 0")
+            if self.make is None:
+                raise UsageError("this session stays in its CTA")
+            self.stepper.leave()
         except FasimError as error:
+            self.message = str(error).strip()
+            return
+        try:
+            self.stepper = self.make(wanted)
+            self.message = f"CTA {','.join(map(str, wanted))}, from its beginning"
+        except FasimError as error:  # an earlier one fails that has to run first
+            self.stepper = self.make(here)
+            self.stepper.go_to(position)
             self.message = str(error).strip()
 
     def pin(self, text: str) -> None:
@@ -196,7 +232,7 @@ class Session:
         elif any(register.name == name for register in self.stepper.names.registers):
             self.pinned.append(name)
         else:
-            self.message = f"{name} is no register of this kernel; the PTX names them, for example {self._example()}"
+            self.message = f"{name or 'nothing'} is no register of this kernel; the PTX names them, for example {self._example()}"
 
     def _example(self) -> str:
         return next((register.name for register in self.stepper.names.registers if register.name.startswith("%f")), "%r1")
@@ -206,23 +242,25 @@ class Session:
         wanted = text or self.found
         self.found, self.message = wanted, ""
         stepper = self.stepper
-        every = range(len(stepper.places.program))
-        pcs = {pc for pc in every if wanted in stepper.places.source(pc).text} or {pc for pc in every if wanted in self.source_text(pc)}
-        if not wanted or not pcs:
+        if not wanted:
+            self.message = "give a part of an instruction or of a source line"
+            return
+        every = [pc for pc in range(len(stepper.places.program)) if not stepper.places.inserted(pc)]
+        pcs = [pc for pc in every if wanted in stepper.places.text(pc)] or [pc for pc in every if wanted in self.source_text(pc)]
+        if not pcs:
             self.message = f"{wanted!r} is neither in the PTX nor in the source lines of instructions"
             return
-        start = stepper.position
+        meant = np.zeros(len(stepper.places.program), bool)
+        meant[pcs] = True
+        start, watch = stepper.position, Patience(again="/ and enter go on")
         try:
-            stepper.step()
-            while (following := stepper.state.next) is not None:
-                if following.pc in pcs and (self.follow or following.warp == self.warp):
-                    return
-                stepper.step()
-        except FasimError as error:
-            self.message = str(error).strip()
-            return
-        stepper.go_to(start)
-        self.message = f"{wanted!r} is not executed after here"
+            if stepper.next_of(meant, None if self.follow else self.warp, watch):
+                return
+        except ExecutionError:
+            pass  # it is not executed before the kernel fails
+        if not watch.message:
+            stepper.go_to(start)
+        self.message = watch.message or f"{wanted!r} is not executed after here"
 
     def source_text(self, pc: int) -> str:
         """The line of the kernel that an instruction belongs to."""
@@ -242,13 +280,13 @@ def parse_breakpoint(text: str) -> Breakpoint:
         "step": lambda: StepBreak(words[0]),
         "conflict": lambda: ConflictBreak(int(words[0]) if words else 1),
         "hazard": lambda: HazardBreak(words[0] if words else ""),
-        "nan": lambda: NanBreak(new=words != ["any"]),
+        "nan": lambda: NanBreak(new=not {(): False, ("any",): True}[tuple(words)]),
         "reg": lambda: _register(rest),
         "mem": lambda: _memory(rest),
     }
     try:
         return makers[what]()
-    except (KeyError, IndexError, ValueError, AttributeError):
+    except (KeyError, IndexError, ValueError, OverflowError):
         raise UsageError(f"{text!r} is no breakpoint; they are: {BREAKPOINT_HELP}") from None
 
 

@@ -1,14 +1,10 @@
-"""`fasim gpu`: what the commands do on a fake GPU, and what they say when something is missing or fails."""
+"""`fasim gpu`: what the commands do on a fake GPU, and what they say when something fails."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
 import json
-import sys
-from ctypes.util import find_library
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,35 +14,13 @@ from fasim.cli.on_gpu import OnGpu
 from fasim.cli.run_options import RunOptions
 from fasim.cli.target import prepare
 from fasim.errors import ToolMissing
-from fasim.gpu import driver as gpu_driver
 from fasim.gpu.device import Device
-from fasim.gpu.recording_file import load, save
 from fasim.toolchain import ptxas
+from tests.cli import gpu_launches as launches
+from tests.cli.gpu_launches import AXPY, MANY, STORE, VARIABLES, recording_of_the_report
 from tests.gpu import conftest as fixtures
 
-gpu, ncu, sample_report = fixtures.gpu, fixtures.ncu, fixtures.sample_report
-
-MANY = "many.cu -I include -D BIAS=2 --block 32 --grid 1"
-AXPY = "axpy.cu --grid 8 --block 128 --arg a=2.0 --arg x=f32[1024]:normal --arg y=f32[1024]:ones --arg n=1000"
-STORE = "store.ptx --grid 1 --block 1 --arg p=u32[4]:zeros --arg n=5"
-FAULTS = """
-#include <cstdio>
-__global__ void outside(int* p) { p[0] = 1; p[1 << 20] = 1; }
-__global__ void trapped(int* p) { p[0] = 1; __trap(); }
-__global__ void forever(int* p) { while (atomicAdd(p, 0) == 0) p[1] += 1; }
-__device__ float factor = 1.5f;
-__constant__ int offsets[4] = {1, 2, 3, 4};
-__global__ void variables(float* o) { o[threadIdx.x] = factor * offsets[threadIdx.x % 4]; if (threadIdx.x == 0) factor = o[3]; }
-__global__ void talk(int* p) { if (threadIdx.x < 2) printf("lane %d\\n", threadIdx.x); p[threadIdx.x] = threadIdx.x; }
-"""
-VARIABLES = "faults.cu --entry variables --grid 1 --block 4 --arg o=f32[4]:zeros"
-
-
-@pytest.fixture
-def run(fasim_command, tmp_path):
-    (tmp_path / "faults.cu").write_text(FAULTS)
-    return lambda line, *more: fasim_command(*line.split(), *more)
-
+gpu, ncu, run, sample_report = fixtures.gpu, fixtures.ncu, launches.run, fixtures.sample_report
 
 SAME = [
     "axpy --n 1000",
@@ -194,97 +168,11 @@ def test_profile(run, gpu, ncu, tmp_path):
     assert "2025.3.1.0" in text.out
 
 
-def recording_of_the_report(run, ncu, which, name="packed"):
-    """A launch of fa_v21 with the machine code of the sample report."""
-    layout = ("linear", "padded")[which // 2]
-    assert run(f"gpu pack fa_v21 --heads 1 --n 128 --layout {layout} -o {name}.zip").code == 0
-    path = Path(f"{name}.zip")
-    recording = load(path)
-    save(path, replace(recording, module=replace(recording.module, cubin=ncu.cubins[which])))
-    return path
-
-
 @pytest.mark.parametrize("keep", ["x.txt", "nowhere/x.ncu-rep"])
 def test_where_reports_cannot_be_kept(run, gpu, ncu, keep):
     outcome = run(f"gpu profile axpy --n 10 --keep {keep}")
     assert (outcome.code, gpu.launches) == (2, 0)
     assert "name a file that ends in .ncu-rep" in outcome.err
-
-
-# without a GPU
-
-COMMANDS = ["list", "run axpy --n 10", "run nothing.cu", "time axpy --n 10", "profile axpy --n 10", "record axpy --n 10 --no-profile"]
-
-
-@pytest.fixture
-def no_pycuda(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pycuda", None)
-    gpu_driver.pycuda_driver.cache_clear()
-    # as on a machine that has a driver
-    monkeypatch.setattr(gpu_driver, "need_driver", lambda: None)
-    yield monkeypatch
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pycuda"]:
-        del sys.modules[name]
-    gpu_driver.pycuda_driver.cache_clear()
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_pycuda(run, no_pycuda, ncu, command, tmp_path):
-    before = sorted(tmp_path.iterdir())
-    outcome = run(f"gpu {command}")
-    assert (outcome.code, outcome.out) == (4, "")
-    assert outcome.err.startswith("error: pycuda is not installed: pip install pycuda ncu-report")
-    assert len(outcome.err.strip().splitlines()) == 1
-    report = run(f"gpu {command} --json").record
-    assert report["exit_code"] == 4
-    assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.skipif(find_library("cuda") is not None, reason="there is a CUDA driver here")
-@pytest.mark.parametrize("command", COMMANDS)
-def test_without_a_gpu(run, command, tmp_path):
-    before = sorted(tmp_path.iterdir())
-    outcome = run(f"gpu {command}")
-    assert (outcome.code, outcome.out) == (4, "")
-    assert outcome.err.startswith("error: there is no GPU here: no CUDA driver (libcuda.so.1). With an NVIDIA GPU, install its driver")
-    assert len(outcome.err.strip().splitlines()) == 1 and sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_pycuda_without_a_driver(run, no_pycuda, ncu, command, tmp_path):
-    no_pycuda.delitem(sys.modules, "pycuda")
-    (tmp_path / "lib" / "pycuda").mkdir(parents=True)
-    (tmp_path / "lib" / "pycuda" / "__init__.py").write_text("")
-    (tmp_path / "lib" / "pycuda" / "driver.py").write_text("raise ImportError('libcuda.so.1: cannot open shared object file')\n")
-    no_pycuda.syspath_prepend(tmp_path / "lib")
-    outcome = run(f"gpu {command}")
-    assert (outcome.code, outcome.out) == (4, "")
-    assert "pycuda finds no CUDA driver (libcuda.so.1: cannot open shared object file): install the driver" in outcome.err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("error", ["", "no CUDA-capable device is detected"])
-def test_no_gpu(run, gpu, ncu, command, error):
-    gpu.names, gpu.init_error = (), error
-    outcome = run(f"gpu {command}")
-    assert (outcome.code, outcome.out) == (4, "")
-    assert (error or "no GPU that it can use") in outcome.err
-
-
-@pytest.mark.parametrize("command", ["profile axpy --n 10", "record axpy --n 10 -o x.zip", "compare axpy --n 10"])
-def test_no_ncu(run, gpu, monkeypatch, command, tmp_path):
-    def missing(name):
-        raise ToolMissing(f"{name} is neither installed as a package nor on the PATH. Get it: somewhere")
-
-    for module in ("fasim.cli.gpu_profile", "fasim.cli.gpu_record", "fasim.gpu.ncu"):
-        __import__(module)
-        monkeypatch.setattr(sys.modules[module], "find_tool", missing)
-    outcome = run(command if command.startswith("compare") else f"gpu {command}")
-    assert (outcome.code, gpu.launches) == (4, 0)
-    assert "ncu is neither installed" in outcome.err
-    assert not (tmp_path / "x.zip").exists()
 
 
 # what is refused and what fails; grid and shared memory are looked at before anything is launched

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fasim.errors import MemoryAccessError, UsageError, Where
-from fasim.numerics.dtypes import bf16_bits
+from fasim.numerics.dtypes import DTYPES, bf16_bits
 from fasim.report.compare import compare, statistics
-from fasim.report.records import error_report, to_json
+from fasim.report.records import OutputReport, error_report, to_json
+from fasim.report.text import output_lines
 
 INF, NAN = np.inf, np.nan
 F32 = np.float32
@@ -74,3 +75,28 @@ def test_json_of_a_finding_is_valid_and_complete():
     assert record["where"]["line"] == 7 and record["where"]["lanes"] == [3, 4]
     assert record["details"] == {"kind": "oob_global", "addresses": [1 << 47], "ratio": "NaN", "limit": "-Infinity", "count": 3}
     assert (record["type"], record["exit_code"], record["output"]) == ("MemoryAccessError", 1, "text")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "wrong", "place"),
+    [
+        ("f32", (1024,), (77,), 308),
+        ("f16", (2, 3, 64), (1, 2, 40), 2 * (64 * (3 + 2) + 40)),
+        ("bf16", (5, 2), (4, 1), 18),
+        ("u8", (7,), (6,), 6),
+        ("bool", (7,), (6,), 6),
+        ("f64", (), (), 0),
+    ],
+)
+def test_a_wrong_output_says_how_the_stepper_gets_there(dtype, shape, wrong, place):
+    got, expected = np.zeros(shape, DTYPES[dtype]), np.zeros(shape, DTYPES[dtype])
+    right = output_lines(_output(got, dtype, expected), color=False)
+    expected[wrong] = 1
+    lines = output_lines(_output(got, dtype, expected), color=False)
+    told = f"to where it is written: fasim run --trace, x, mem out {place}, then c (in the CTA that --cta chooses)"
+    assert told in lines and not any("--trace" in line for line in right)
+
+
+def _output(got, dtype, expected):
+    verdict = compare(got, dtype, expected, "there", 0, 0, "bf16" if dtype == "bf16" else None)
+    return OutputReport("out", dtype, got.shape, True, "", statistics(got, dtype), verdict)

@@ -14,7 +14,7 @@ import pytest
 from fasim.cli.job import Job
 from fasim.cli.run_options import RunOptions
 from fasim.cli.target import prepare
-from fasim.cli.trace_out import check_trace_path, parse_cta, size_text, trace_filters, write_trace
+from fasim.cli.trace_out import check_trace_path, size_text, trace_filters, write_trace
 from fasim.errors import MemoryAccessError, UsageError
 from fasim.report import trace_write
 from fasim.report.trace_select import TraceFilters
@@ -67,23 +67,11 @@ def test_a_fault_is_raised_when_the_file_is_complete(tmp_path: Path) -> None:
     assert not np.any(made.args[0].value)
 
 
-@pytest.mark.parametrize(("text", "cta"), [("0", (0, 0, 0)), ("3,1", (3, 1, 0)), (" 1, 2,3", (1, 2, 3)), ("0x2", (0, 2, 0))])
-def test_a_cta(text: str, cta: tuple[int, int, int]) -> None:
-    assert parse_cta(text) == cta
-
-
-@pytest.mark.parametrize("text", ["", "x", "1,2,3,4", "-1,0", "1;2", "0x"])
-def test_no_cta(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--cta '.*': one to three numbers from 0 on"):
-        parse_cta(text)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("t.txt", r"known are \.json \(.*\) and \.pftrace \(opens in ui\.perfetto\.dev\); name the file .*t\.json"),
+        ("t.txt", r"known are \.html \(.*\), \.json \(.*\), \.pftrace \(opens in ui\.perfetto\.dev\).*; name the file .*t\.json"),
         ("t", r"name the file .*t\.json"),
-        ("t.html", r"\.html is not written yet; known are \.json"),
         ("none/t.json", r"there is no directory '.*none'"),
         ("", r"this is a directory; name a file in it"),
     ],

@@ -22,7 +22,7 @@ from fasim.errors import (
     UnsupportedInstruction,
 )
 from tests.programs.harness import Case
-from tests.programs.language import I32, T, s, t
+from tests.programs.words import I32, T, s, t
 
 F = "faults"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fasim import empty
 from tests.programs.harness import Case
-from tests.programs.language import I32, M32, M64, U32, U64, T, each, s, t, words
+from tests.programs.words import I32, M32, M64, U32, U64, T, each, s, t, words
 
 
 def prmt_modes(rng: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fasim import empty
 from tests.programs.harness import Case
-from tests.programs.language import T
+from tests.programs.words import T
 
 F32, F16, U16 = np.float32, np.float16, np.uint16
 elementwise = np.vectorize

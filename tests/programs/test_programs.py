@@ -9,10 +9,10 @@ import pytest
 
 from fasim import empty
 from fasim.errors import UsageError
-from tests.programs import faults, inline, language, maths, warps
+from tests.programs import faults, inline, integers, language, maths, warps
 from tests.programs.harness import Case, check, execute, module
 
-CASES = [*language.CASES, *warps.CASES, *inline.CASES, *maths.CASES, *faults.CASES]
+CASES = [*integers.CASES, *language.CASES, *warps.CASES, *inline.CASES, *maths.CASES, *faults.CASES]
 #: compiled anew, these take other paths through the compiler; debug code keeps everything in local memory
 OTHER_TARGETS = [("sm_80", ()), ("sm_120", ("-G",))]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fasim import empty
 from tests.programs.harness import Case
-from tests.programs.language import I32, I64, U32, U64, T, s, t
+from tests.programs.words import I32, I64, U32, U64, T, s, t
 
 LANES = T // 32
 

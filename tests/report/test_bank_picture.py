@@ -8,8 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from fasim.errors import UsageError
-from fasim.report.bank_figure import check_figure_path, save_figure
+from fasim.report.bank_figure import save_figure
 from fasim.report.bank_picture import bank_groups, lane_ranges, picture_text
+from fasim.report.figure_style import check_figure_path
 from tests.report.accesses import COLUMN, MATRICES, ROW, access
 
 

@@ -12,7 +12,7 @@ from fasim.report.trace_select import TraceFilters
 from fasim.report.trace_write import TraceSummary, stream_trace
 from tests.trace.launches import Launch
 
-FACTS = {"kernel": "name", "grid": [1, 1, 1]}
+FACTS = {"kernel": "name", "grid": [1, 1, 1], "block": [128, 1, 1]}
 
 
 def traced(launch: Launch, suffix: str, filters: TraceFilters | None = None, **options: Any) -> tuple[TraceSummary, bytes]:

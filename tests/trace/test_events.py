@@ -269,3 +269,17 @@ def test_events_of_any_position_leave_one_where_one_is() -> None:
     assert stepper.event(10**6) is None and stepper.position == 3000
     stepper.go_to(0)
     assert stepper.event() is None
+
+
+def test_events_that_are_asked_for_again() -> None:
+    """Those of places far back are kept, for a while; whichever way one comes to them, they are the same."""
+    stepper = FLASH.stepper()
+    stepper.go_to_end()
+    end = stepper.position
+    first = stepper.event(500)
+    assert first is not None and stepper.event(500) is first and stepper.position == end
+    for position in range(1000, 1100):
+        stepper.event(position)
+    again = stepper.event(500)
+    assert again is not None and again is not first and (again.pc, again.warp, again.active) == (first.pc, first.warp, first.active)
+    assert all((a.new == b.new).all() and a.fresh == b.fresh for a, b in zip(first.registers, again.registers))

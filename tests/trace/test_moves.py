@@ -305,3 +305,39 @@ class StepFunction(Breakpoint):
         found = np.zeros(len(places.program), bool)
         found[[first for name, first, _ in names.functions if self.name in name]] = True
         return found
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_stopping_again_and_again_finds_the_same(direction: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is looked at twice without end, nothing is passed over."""
+    monkeypatch.setattr("fasim.trace.search.LOOKED_AT", 97)
+    launch = of_cases("out_divergent_loops")
+    hits = {}
+    for stops in (False, True):
+        stepper = launch.stepper()
+        name = next(each.name for operands in stepper.names.operands for each in operands if each.writes and each.name.startswith("%r"))
+        last = stepper.places.line(len(stepper.places.program) - 2)
+        assert last is not None
+        wanted = [RegisterBreak(name, lane=3), LineBreak(last[1])]
+        stepper.go_to_end()
+        if direction == 1:
+            stepper.go_to(0)
+        found, stopped = [], 0
+        while True:
+            before, told = stepper.position, []
+
+            def watch(position: int, told: list[int] = told) -> bool:
+                told.append(position)
+                return False
+
+            hit = stepper.run_to(wanted, direction, watch=watch if stops else None)
+            if hit is not None:
+                found.append((hit.position, type(hit.breakpoint).__name__))
+            elif not told or stepper.position in (0, stepper.end):
+                break
+            else:
+                stopped += 1
+                assert (stepper.position - before) * direction > 0
+        hits[stops] = found
+        assert (stopped > 3) == stops
+    assert hits[True] == hits[False] != []

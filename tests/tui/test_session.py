@@ -87,19 +87,72 @@ def test_run_to_breakpoints_and_back(session):
     assert linear.stepper.position == first
     linear.break_at("conflict 4")
     assert linear.breakpoints == {} and linear.message == "breakpoint gone: conflict 4"
-    for text, part in (("line 1", "no instruction comes from it"), ("step NONE", "there are: "), ("reg %x1", "%x1")):
+    for text, part in (
+        ("line 1", "no instruction comes from it"),
+        ("step NONE", "there are: "),
+        ("reg %x1", "%x1"),
+        ("hazard data", "no hazard is of kind 'data'; there are: RAW, "),
+        ("mem p 0", ", k, o, q, shared, v"),
+        ("mem shared 0xfffffff", "byte 268435455 is not in shared, which has "),
+        ("mem o 0 = 1e300", "is no breakpoint"),
+        ("nan new", "is no breakpoint"),
+    ):
         linear.break_at(text)
         assert part in linear.message and linear.breakpoints == {}
 
 
 def test_a_long_walk_stops_and_goes_on(fa_v21, monkeypatch):
-    monkeypatch.setattr("fasim.tui.session.Patience.__init__.__defaults__", (-1.0,))
+    monkeypatch.setattr("fasim.tui.session.PATIENCE_SECONDS", -1.0)
     fa_v21.go_to("end")
     first = fa_v21.stepper.position
-    assert fa_v21.message == f"stopped at {first:,} after a while; the same key goes on" and fa_v21.stepper.state.next is not None
+    assert fa_v21.message == f"stopped at {first:,} after a while; end goes on" and fa_v21.stepper.state.next is not None
     fa_v21.break_at("mem o 0")
     fa_v21.move("run")
     assert fa_v21.stepper.position > first and "the same key goes on" in fa_v21.message
+    fa_v21.go_to("+9000")
+    assert fa_v21.message == f"stopped at {fa_v21.stepper.position:,} after a while; g end goes on" and 0 < fa_v21.stepper.position < 9000
+
+
+LONG = """extern "C" __global__ void spin(float* x, int n) {
+  float y = 1.0f;
+  if (threadIdx.x >= 32)
+    for (int i = 0; i < n; i++)
+      y = y * 0.5f + x[i & 31];
+  __syncthreads();
+  x[threadIdx.x] = y;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["instruction", "step", "tile", "barrier", "find"])
+def test_every_long_move_stops_and_goes_on(what, session, tmp_path, monkeypatch):
+    """And comes to where it would without stopping."""
+    source = tmp_path / "spin.cu"
+    source.write_text(LONG)
+
+    def go(found):
+        if what == "find":
+            found.find("st.global")
+        else:
+            found.move(what)
+
+    places = []
+    for seconds in (60.0, -1.0):
+        monkeypatch.setattr("fasim.tui.session.PATIENCE_SECONDS", seconds)
+        found = session(str(source), grid="1", block="64", args=("x=f32[64]:ones", "n=2000"))
+        found.choose_warp("0")
+        found.move("line")
+        while found.event is None or found.event.arrival is None:  # warp 0 waits at the barrier
+            found.stepper.step()
+        found.stepper.next_tile(1)
+        go(found)
+        stops = 0
+        while "goes on" in found.message or "go on" in found.message:
+            stops += 1
+            go(found)
+        places.append((found.stepper.position, found.message))
+        assert (stops > 5) == (seconds < 0)
+    assert places[0] == places[1]
 
 
 def test_ctas(session):
@@ -109,14 +162,42 @@ def test_ctas(session):
     assert two.stepper.ctaid == (0, 1, 0) and two.stepper.position == 0
     two.choose_cta("7")
     assert "7" in two.message and two.stepper.ctaid == (0, 1, 0)
+    two.move("step")
     two.choose_cta("a,b")
-    assert two.message == "'a,b' is no CTA: give its blockIdx as X,Y,Z"
+    assert two.message == "CTA 'a,b': one to three numbers from 0 on are expected, for example 0,0,0 (x,y,z)"
+    assert two.stepper.ctaid == (0, 1, 0) and two.stepper.position > 0
+
+
+def test_ctas_that_communicate(session, tmp_path):
+    """Those that have to run first do so once, whichever CTAs were chosen before."""
+    source = tmp_path / "order.cu"
+    source.write_text(
+        'extern "C" __global__ void order(unsigned *slots) {\n'
+        "  if (threadIdx.x == 0) slots[1 + atomicAdd(slots, 1u)] = blockIdx.x + 10;\n"
+        "  if (blockIdx.x == 4 && threadIdx.x == 3) slots[1000] = 1;\n}\n"
+    )
+    found = session(str(source), grid="6", block="32", args=("slots=u32[7]:zeros",))
+    slots = found.stepper.state.buffers["slots"]
+    for cta, expected in (("2", [2, 10, 11]), ("3", [3, 10, 11, 12]), ("1", [1, 10]), ("0", [0]), ("4", [4, 10, 11, 12, 13])):
+        found.choose_cta(cta)
+        assert found.stepper.ctaid[0] == int(cta) and slots.tolist() == expected + [0] * (7 - len(expected))
+        found.move("line")
+        found.go_to("+8")
+    position = found.stepper.position
+    found.choose_cta("5")
+    assert "out of bounds" in found.message and found.stepper.ctaid == (4, 0, 0) and found.stepper.position == position
 
 
 def test_find(fa_v21):
     fa_v21.find("mma.sync")
     places = fa_v21.stepper.places
     assert places.source(fa_v21.stepper.state.next.pc).mnemonic.startswith("mma.sync")
+    first = fa_v21.stepper.position
+    fa_v21.find("")
+    assert fa_v21.stepper.position > first
+    fa_v21.stepper.go_to_end()
+    fa_v21.find("mma.sync")
+    assert fa_v21.message == "'mma.sync' is not executed after here" and fa_v21.stepper.position == fa_v21.stepper.end
     fa_v21.find("no such text")
     assert fa_v21.message.startswith("'no such text' is neither in the PTX nor")
 

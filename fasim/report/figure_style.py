@@ -1,0 +1,68 @@
+"""What all figures share: colours that differ in grey, too, sizes, and how they are written: the same data give the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from fasim.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg")
+#: the palette of Okabe and Ito, and a light tint of its sky blue
+BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE, PALE = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#CDE7F6"
+INK, GREY, GRID = "#222222", "#6E6E6E", "#C8C8C8"
+#: points
+SMALL, TEXT, TITLE = 7.0, 8.0, 10.0
+#: about as wide as a character is at a size of one point, in inches: of the sans-serif font, and of the one with a fixed width
+CHARACTER_INCHES, MONO_INCHES = 0.0079, 0.00836
+DOTS_PER_INCH = 200
+#: no picture may have 2^16 dots in a direction
+_MOST_DOTS = 65000
+# text stays text in SVG
+_SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "fasim", "hatch.linewidth": 0.7}
+
+
+def check_figure_path(path: Path, option: str = "--out") -> None:
+    """Find out before the run whether a picture can be written.
+
+    Raises: UsageError.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{option} {path}: pictures are .png or .svg, for example {path.with_suffix('.svg')}")
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: this is a directory; name a file in it, for example {path / 'banks.svg'}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no directory {str(path.parent)!r}")
+
+
+def save_figure(figure: Figure, path: Path, option: str = "--out", *, dots_per_inch: int = DOTS_PER_INCH) -> None:
+    """Write a figure in the format that the path's suffix says.
+
+    Raises: UsageError if the file cannot be written.
+    """
+    try:
+        write_figure(figure, path, path.suffix.lower()[1:], dots_per_inch=dots_per_inch)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
+
+
+def write_figure(figure: Figure, file: Path | BinaryIO, format_: str, *, dots_per_inch: int = DOTS_PER_INCH) -> None:
+    """Write a figure as "svg" or "png".
+
+    Raises: OSError.
+    """
+    import matplotlib
+
+    metadata: dict[str, Any] = {"Date": None} if format_ == "svg" else {"Software": None}
+    dots = min(dots_per_inch, _MOST_DOTS / max(figure.get_figwidth(), figure.get_figheight()))
+    with matplotlib.rc_context(_SETTINGS):
+        figure.savefig(file, format=format_, dpi=dots, metadata=metadata)
+
+
+def shortened(text: str, width_inches: float, points: float, *, mono: bool = False) -> str:
+    """A text, cut so that it is about as wide as there is room."""
+    room = int(width_inches / (points * (MONO_INCHES if mono else CHARACTER_INCHES)))
+    return text if len(text) <= room else text[: max(room - 1, 0)].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
