@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fasim.isa.table import ROWS, Arg
+from fasim.isa.rows import row_of
+from fasim.isa.table import Arg
 from fasim.numerics.lanes import width
 from fasim.warp.handlers import FULL_MASK, HandlerKey, reference_handler, row_bytes
 from fasim.warp.jit import engine
@@ -51,7 +52,7 @@ def run_row(
     Integer values are bit patterns, numpy floats are stored by their bits. dests: what the destination registers hold before.
     Returns one array of 32 a destination register: bool, or unsigned integers of the register's 32 or 64 bits.
     """
-    row = ROWS[name]
+    row = row_of(name)
     dest_args = [arg for arg in row.dests for _ in range(max(arg.count, 1))]
     source_args = [arg for arg in row.sources for _ in range(max(arg.count, 1)) if arg.type_ != "imm" and arg.name != "active"]
     assert len(source_args) == len(sources), f"{name} takes {len(source_args)} source registers, not {len(sources)}"

@@ -63,6 +63,9 @@ def run(
 
     Alone it runs fa_v21. `fasim kernels` lists the kernels of the collection and their options.
     """
+    call = call.with_options(
+        expect=tuple(expect or ()), rtol=rtol, atol=atol, check=check, prints=tuple(print_ or ()), save=save, counts=counts
+    )
     if trace or trace_out is not None or any(each is not None for each in (cta, warp, tile, steps)):
         from fasim.cli.trace import TraceOptions
         from fasim.cli.trace import trace as carry_trace_out
@@ -70,11 +73,7 @@ def run(
         return carry_trace_out(call, TraceOptions(trace, trace_out, cta, warp, tile, steps))
     from fasim.cli.run import run as carry_out
 
-    return carry_out(
-        call.with_options(
-            expect=tuple(expect or ()), rtol=rtol, atol=atol, check=check, prints=tuple(print_ or ()), save=save, counts=counts
-        )
-    )
+    return carry_out(call)
 
 
 @launch_command(app, EPILOG)
@@ -153,7 +152,7 @@ def layout(
         str | None, typer.Option(metavar="ROW,COLUMN", help="Who holds this element? With several matrices also MATRIX,ROW,COLUMN.")
     ] = None,
     lane: Annotated[int | None, typer.Option(metavar="N", help="What does this lane hold?")] = None,
-    reg: Annotated[int | None, typer.Option(metavar="N", help="What is in this register?")] = None,
+    reg: Annotated[str | None, typer.Option(metavar="N", help="What is in this register? 2 or, as the tables call it, a2.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.png|.svg", help="Draw the picture into a file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:

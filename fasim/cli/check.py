@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import fasim
+from fasim.cli.collection import OF_RUN
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.run import launch
 from fasim.cli.target import prepare
 from fasim.errors import ExecutionError, UsageError
 from fasim.report.check import CheckReport, findings
+from fasim.report.output_file import check_output_path
 from fasim.sm.hazards import checks_of
 from fasim.sm.result import Hazard
 
@@ -24,13 +26,16 @@ def check(call: Call, checks: str, sarif: Path | None) -> int:
     Returns: the exit code, 1 if there is a finding that is more than a note. Raises: FasimError for what goes wrong before the launch.
     """
     options = call.options
+    for word in call.words:
+        if (name := word.partition("=")[0]) in OF_RUN:
+            raise UsageError(f"fasim check looks for hazards and does not judge outputs; leave out {name}, or use fasim run for it")
     try:
         if not checks_of(checks):
             raise UsageError("nothing to check")
     except UsageError as error:
         raise UsageError(f"--only {checks!r}: some of race, init, sync with commas between, or all") from error
     if sarif is not None:
-        _refuse_folder(sarif)
+        check_output_path("--sarif", sarif, "fasim.sarif")
     job = prepare(call.words, options, call.general)
     printed: list[str] = []
     start = time.perf_counter()
@@ -79,18 +84,3 @@ def _print(report: CheckReport) -> None:
         print()
     sys.stdout.flush()
     print_report(report, Console(highlight=False, soft_wrap=not sys.stdout.isatty()))
-
-
-def _refuse_folder(path: Path) -> None:
-    """Find out before the run whether the file can be written.
-
-    Raises: UsageError.
-    """
-    import os
-
-    if path.is_dir():
-        raise UsageError(f"--sarif {path}: this is a directory; name a file in it, for example {path / 'fasim.sarif'}")
-    if not path.parent.is_dir():
-        raise UsageError(f"--sarif {path}: there is no directory {str(path.parent)!r}")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"--sarif {path}: no permission to write there")

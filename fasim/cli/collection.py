@@ -28,9 +28,15 @@ def flag_of(option: Option) -> str:
     return "--" + option.name.replace("_", "-")
 
 
+#: options of `fasim run` about what a launch leaves behind
+OF_RUN = ("--expect", "--rtol", "--atol", "--print", "--save", "--counts")
+
+
 def unknown_option(word: str, known: Sequence[str], of: str) -> UsageError:
     """The error for an option that nobody knows."""
     name = word.split("=")[0]
+    if name in OF_RUN and name not in known:
+        return UsageError(f"{name} is for fasim run, which looks at outputs; leave it out here")
     near = difflib.get_close_matches(name, known, 1, 0.5)
     return UsageError(f"{of} has no option {name}; {f'did you mean {near[0]}?' if near else 'options: ' + ', '.join(known)}")
 
@@ -96,7 +102,7 @@ def prepare_variant(spec: KernelSpec, chosen: Mapping[str, OptionValue], options
     start = time.perf_counter()
     defines = spec.defines(given)
     name = f"/kernels/{spec.source}" if options.portable else None
-    kernel = fasim.compile(spec.path, arch=options.target_arch, defines=defines, name=name).kernel(spec.entry)
+    kernel = fasim.compile(spec.path, arch=options.target_arch, defines=defines, name=name).kernel(spec.entry, options.isa)
     compile_seconds = time.perf_counter() - start
     try:
         inputs = spec.inputs(given, options.seed)

@@ -13,6 +13,7 @@ from fasim.cli.run_options import RunOptions
 from fasim.errors import UsageError
 from fasim.kernels.spec import KernelSpec, Region, WatchedLine
 from fasim.report.compare import check_shape
+from fasim.report.output_file import check_output_path, replaced_file
 from fasim.sm.module import Kernel
 from fasim.sm.values import Value, parse_expectation
 
@@ -97,17 +98,7 @@ def check_save(path: Path) -> None:
 
     Raises: UsageError.
     """
-    import os
-
-    if path.is_dir():
-        raise UsageError(f"--save {path}: this is a directory; name a file in it, for example {path / 'out.npz'}")
-    if path.suffix != ".npz":
-        raise UsageError(f"--save {path}: arrays are saved as .npz; name the file {path.with_suffix('.npz')}")
-    folder = path.parent
-    if not folder.is_dir():
-        raise UsageError(f"--save {path}: there is no directory {str(folder)!r}")
-    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"--save {path}: no permission to write there")
+    check_output_path("--save", path, "out.npz", (".npz",), "arrays are saved as .npz")
 
 
 def save(path: Path, args: list[Value]) -> None:
@@ -115,20 +106,13 @@ def save(path: Path, args: list[Value]) -> None:
 
     Raises: UsageError if the disk refuses.
     """
-    import contextlib
-    import os
     import zipfile
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with zipfile.ZipFile(temporary, "w") as archive:
+        with replaced_file(path) as target, zipfile.ZipFile(target, "w") as archive:
             for value in args:
                 if value.is_array:
                     with archive.open(f"{value.name}.npy", "w", force_zip64=True) as file:
                         np.lib.format.write_array(file, value.value, allow_pickle=False)
-        os.replace(temporary, path)
     except OSError as error:
         raise UsageError(f"cannot save {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

@@ -55,9 +55,11 @@ def _launch_options(
     )  # fmt: skip
 
 
-def _machine_options(backend: o.Backend = "jit", workers: o.Workers = None, max_instructions: o.MaxInstructions = None) -> dict[str, Any]:
+def _machine_options(
+    isa: o.Isa = "ptx", backend: o.Backend = "jit", workers: o.Workers = None, max_instructions: o.MaxInstructions = None
+) -> dict[str, Any]:
     """How it is simulated."""
-    return {"backend": backend, "workers": workers, "max_instructions": max_instructions}
+    return {"isa": isa, "backend": backend, "workers": workers, "max_instructions": max_instructions}
 
 
 def launch_command(

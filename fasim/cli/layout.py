@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def layout(
-    name: str | None, *, operand: str | None, element: str | None, lane: int | None, register: int | None, out: Path | None, json: bool
+    name: str | None, *, operand: str | None, element: str | None, lane: int | None, register: str | None, out: Path | None, json: bool
 ) -> int:
     """Carry out `fasim layout`.
 
     Returns: the exit code. Raises: UsageError.
     """
-    wanted = Selection(parse_element(element) if element is not None else None, lane, register)
+    number, operand = parse_register(register, operand, name) if register is not None else (None, operand)
+    wanted = Selection(parse_element(element) if element is not None else None, lane, number)
     if name is None:
         if operand is not None or out is not None or not wanted.everything:
             raise UsageError("name a layout, for example: fasim layout mma.m16n8k16.f16 --operand A; `fasim layout` alone lists them")
@@ -47,6 +49,22 @@ def layout(
 
         print_layout(report, _view())
     return 0
+
+
+def parse_register(text: str, operand: str | None, name: str | None = None) -> tuple[int, str | None]:
+    """The number of a register, and the operand if its letter says which: `a2` of mma is register 2 of A.
+
+    Raises: UsageError.
+    """
+    match = re.fullmatch(r"%?(?P<letter>[a-zA-Z]?)(?P<number>[0-9]{1,9})", text.strip())
+    if match is None:
+        raise UsageError(f"--reg {text!r}: a number is expected, or the register as the tables call it, for example 2 or a2")
+    letter = match["letter"].upper()
+    if letter and operand is not None and len(operand) == 1 and letter != operand.upper() and letter != "R":
+        raise UsageError(f"--reg {text}: this is a register of {letter}, and --operand asks for {operand}")
+    if operand is None and letter in ("A", "B", "C", "D") and "mma" in (name or ""):
+        operand = letter
+    return int(match["number"]), operand
 
 
 def examine(name: str, operand: str | None, wanted: Selection, out: Path | None = None) -> tuple[LayoutReport, tuple[Fragment, ...]]:

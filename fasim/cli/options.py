@@ -35,6 +35,7 @@ Define = Annotated[list[str] | None, typer.Option("-D", "--define", metavar="NAM
 Include = Annotated[list[Path] | None, typer.Option("-I", metavar="DIR", help="File: a directory of headers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random inputs.")]
 Arch = Annotated[str | None, typer.Option(metavar="sm_NN", help="Target architecture.", show_default="sm_90; on a GPU its own")]
+Isa = Annotated[str, typer.Option("--isa", metavar="ptx|sass", help="Run the PTX, or the machine code that ptxas made of it.")]
 Backend = Annotated[str, typer.Option(metavar="jit|reference", help="The compiled machine, or its source as plain Python.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run CTAs.", show_default="one a core")]
 MaxInstructions = Annotated[int | None, typer.Option(min=1, help="End a launch that needs more.")]

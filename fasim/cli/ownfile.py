@@ -67,7 +67,7 @@ def prepare(path: str, words: Sequence[str], options: RunOptions, general: Seque
     )
     if module.compiled is not None and (options.counts or not module.compiled.from_cache):
         _show_warnings(module.compiled.log)
-    kernel = module.kernel(options.entry)
+    kernel = module.kernel(options.entry, options.isa)
     compile_seconds = time.perf_counter() - start
     if grid is None or block is None or len(args) != len(kernel.program.parameters):
         raise _missing(path, kernel, options, len(args))

@@ -33,7 +33,8 @@ def prepare(path: Path, options: RunOptions) -> Job:
 def job_of(recording: Recording, options: RunOptions, source: str = "") -> Job:
     """The same for a recording that was read; source: what to call it."""
     start = time.perf_counter()
-    kernel = recording.load_kernel() if options.arch in ("", recording.module.arch) else recompiled(recording, options.arch)
+    as_recorded = options.arch in ("", recording.module.arch)
+    kernel = recording.load_kernel(options.isa) if as_recorded else recompiled(recording, options.arch, options.isa)
     args = recording.make_arguments(kernel)
     compile_seconds = time.perf_counter() - start
     check_slices(options.prints, args)
@@ -96,7 +97,7 @@ def recording_of(job: Job, name: str, old: Recording | None = None) -> Recording
     )
 
 
-def recompiled(recording: Recording, arch: str) -> Kernel:
+def recompiled(recording: Recording, arch: str, isa: str = "ptx") -> Kernel:
     """The recorded source for another architecture.
 
     Raises: UsageError if there is only PTX; CompileError.
@@ -114,7 +115,7 @@ def recompiled(recording: Recording, arch: str) -> Kernel:
         except CompileError as error:
             what = f"recording {recording.name} is for {module.arch}, and its source alone, without headers of its own, does not compile"
             raise CompileError(f"{what} for {arch}:\n{error}") from error
-    kernel = compiled.kernel(entry or recording.entry)
+    kernel = compiled.kernel(entry or recording.entry, isa)
     for variable in kernel.program.variables:
         if variable.name in recording.variables:
             compiled.data(variable)[:] = np.frombuffer(recording.variables[variable.name], np.uint8)

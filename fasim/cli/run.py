@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -17,7 +18,11 @@ from fasim.cli.slices import show_slices
 from fasim.cli.target import prepare
 from fasim.errors import FasimError
 from fasim.report.records import LineCount, RunReport, Seconds
+from fasim.report.text import worst_elements
 from fasim.sm.result import LaunchResult
+
+#: how long a launch may take on one core for its CTAs to be run once more, to say which of them writes a wrong element
+WRITER_SECONDS = 2.0
 
 
 def run(call: Call) -> int:
@@ -46,8 +51,32 @@ def run(call: Call) -> int:
 
         print(to_json(report))
     else:
-        _print_table(report, options)
+        _print_table(report, options, _writers(call, report))
     return report.exit_code
+
+
+def _writers(call: Call, report: RunReport) -> dict[str, str]:
+    """The CTA that writes the worst element of each wrong output, by name, as for --cta; none if it takes long to find out."""
+    wrong = worst_elements(report)
+    cost = report.seconds.machine * (1 if report.ordered else report.workers)
+    if not wrong or math.prod(report.grid) == 1 or cost > WRITER_SECONDS:
+        return {}
+    job = prepare(call.words, call.options, call.general)  # the arrays of the launch have changed
+    run, _ = job.kernel.prepare(
+        job.grid,
+        job.block,
+        [value.value for value in job.args],
+        dynamic_smem_bytes=job.dynamic_smem_bytes,
+        backend=call.options.backend,
+        names=[value.name for value in job.args],
+    )
+    if run.program.communicates:
+        return {}
+    bases = {each.name: each.address for each in run.space.allocations}
+    names = [name for name in wrong if name in bases]
+    found = run.last_writers([(bases[name] + wrong[name][0], wrong[name][1]) for name in names])
+    dimensions = max(i for i, extent in enumerate(report.grid, 1) if extent > 1)
+    return {name: ",".join(map(str, run.shape.ctaid(cta)[:dimensions])) for name, cta in zip(names, found) if cta is not None}
 
 
 def launch(job: Job, options: RunOptions, printed: list[str], *, check: str = "", count: bool = True) -> tuple[LaunchResult, float]:
@@ -140,11 +169,11 @@ def _report(
     )
 
 
-def _print_table(report: RunReport, options: RunOptions) -> None:
+def _print_table(report: RunReport, options: RunOptions, writers: Mapping[str, str]) -> None:
     import os
 
     from fasim.report.text import run_table
 
     if report.output and not report.output.endswith("\n"):
         print()
-    print(run_table(report, counts=options.counts, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    print(run_table(report, counts=options.counts, color=sys.stdout.isatty() and "NO_COLOR" not in os.environ, writers=writers))

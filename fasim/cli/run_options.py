@@ -30,6 +30,7 @@ class RunOptions:
     seed: int = 0
     arch: str = ""
     backend: str = "jit"
+    isa: str = "ptx"
     workers: int | None = None
     max_instructions: int | None = None
     json: bool = False

@@ -10,7 +10,7 @@ import fasim
 from fasim.cli.job import Job
 from fasim.cli.launching import Call
 from fasim.cli.target import prepare
-from fasim.cli.trace_out import check_trace_path, stepper_of, trace_filters, write_trace
+from fasim.cli.trace_out import check_trace_path, save_trace, stepper_of, trace_filters
 from fasim.errors import UsageError
 from fasim.report.records import TracedReport, to_json
 from fasim.trace.cta import parse_cta
@@ -41,7 +41,31 @@ def trace(call: Call, chosen: TraceOptions) -> int:
         raise UsageError("--trace shows the stepper, --trace-out writes a file: give one of the two")
     if chosen.show and (chosen.tile is not None or chosen.steps is not None):
         raise UsageError("--tile and --steps are for --trace-out; in the stepper t goes to the next tile and s to the next step")
+    _refuse_judging(call, "--trace-out" if chosen.out is not None else "--trace")
     return _write(call, chosen) if chosen.out is not None else _show(call, chosen.cta, chosen.warp)
+
+
+def _refuse_judging(call: Call, option: str) -> None:
+    """Options about what a whole launch leaves behind mean nothing where one CTA is traced.
+
+    Raises: UsageError.
+    """
+    o = call.options
+    given = {
+        "--expect": o.expect,
+        "--rtol": o.rtol is not None,
+        "--atol": o.atol is not None,
+        "--print": o.prints,
+        "--save": o.save is not None,
+        "--counts": o.counts,
+    }
+    names = [name for name, value in given.items() if value]
+    if names:
+        those = " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])
+        be, them = ("is", "it") if len(names) == 1 else ("are", "them")
+        raise UsageError(
+            f"{option} follows one CTA, {those} {be} for the results of a launch: leave {them} out, or run without {option} for {them}"
+        )
 
 
 def _write(call: Call, chosen: TraceOptions) -> int:
@@ -50,11 +74,13 @@ def _write(call: Call, chosen: TraceOptions) -> int:
     filters, options = trace_filters(chosen.warp, chosen.tile, chosen.steps), call.options
     first = parse_cta(chosen.cta, "--cta") if chosen.cta is not None else (0, 0, 0)
     job = prepare(call.words, options, call.general)
-    summary = write_trace(job, chosen.out, filters, cta=first, backend=options.backend, max_instructions=options.max_instructions)
+    summary = save_trace(job, chosen.out, filters, cta=first, backend=options.backend, max_instructions=options.max_instructions)
+    if not options.json:
+        print(f"saved          {chosen.out}: {summary.events:,} events, {summary.size_bytes:,} bytes", flush=True)
+    if summary.failure is not None:
+        raise summary.failure
     if options.json:
         print(to_json(TracedReport(str(chosen.out), summary.events, summary.size_bytes, fasim.__version__)))
-    else:
-        print(f"saved          {chosen.out}: {summary.events:,} events, {summary.size_bytes:,} bytes")
     return 0
 
 
@@ -80,8 +106,8 @@ def make_session(job: Job, call: Call, cta: str | None = None, warp: int | None 
         return stepper_of(job, wanted, call.options.backend, max_instructions=call.options.max_instructions)
 
     stepper = make(first)
-    if warp is not None and not 0 <= warp < stepper.state.warps:
-        raise UsageError(f"--warp {warp}: a CTA has warps 0 to {stepper.state.warps - 1}")
+    if warp is not None:
+        stepper.state.checked_warp(warp)
     return Session(
         stepper,
         title=job.kernel.name,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,12 @@ import fasim
 from fasim.cli.job import Job
 from fasim.cli.progress import progress_bar
 from fasim.errors import UsageError
+from fasim.report.output_file import check_output_path, replaced_file
 from fasim.report.trace_select import TraceFilters
 from fasim.report.trace_write import FORMATS, TraceSummary, stream_trace
 from fasim.sm.limits import triple
 from fasim.trace.stepper import Stepper
 from fasim.trace.walker import MAX_INSTRUCTIONS
-
-_MEANINGS = {
-    ".html": "one page with the stepper's views, for a browser",
-    ".json": "one event a warp instruction",
-    ".pftrace": "opens in ui.perfetto.dev",
-    ".svg": "a picture of the buffers in shared memory over time",
-    ".png": "the same",
-}
 
 
 def trace_filters(warp: int | None, tile: int | None, steps: str | None) -> TraceFilters:
@@ -47,16 +39,8 @@ def check_trace_path(path: Path) -> None:
 
     Raises: UsageError.
     """
-    option = f"--trace-out {path}"
-    known = ", ".join(f"{suffix} ({_MEANINGS[suffix]})" for suffix in FORMATS)
-    if path.is_dir():
-        raise UsageError(f"{option}: this is a directory; name a file in it, for example {path / 'trace.json'}")
-    if path.suffix not in FORMATS:
-        raise UsageError(f"{option}: the suffix says what is written, known are {known}; name the file {path.with_suffix('.json')}")
-    if not path.parent.is_dir():
-        raise UsageError(f"{option}: there is no directory {str(path.parent)!r}")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UsageError(f"{option}: no permission to write there")
+    known = ", ".join(f"{suffix} ({each.meaning})" for suffix, each in FORMATS.items())
+    check_output_path("--trace-out", path, "trace.json", FORMATS, f"the suffix says what is written, known are {known}")
 
 
 def stepper_of(
@@ -74,6 +58,7 @@ def stepper_of(
         cta=cta,
         dynamic_smem_bytes=job.dynamic_smem_bytes,
         names=[value.name for value in job.args],
+        dtypes={value.name: value.dtype for value in job.args if value.is_array and value.dtype == "bf16"},
         backend=backend,
         max_instructions=MAX_INSTRUCTIONS if max_instructions is None else max_instructions,
         **how,
@@ -89,7 +74,18 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.3g} GB"
 
 
-def write_trace(
+def write_trace(job: Job, path: Path, filters: TraceFilters, **how: Any) -> TraceSummary:
+    """`save_trace` for whom a trace that ends with a fault is no success.
+
+    Raises: as there, and what ends the kernel, after the file is complete.
+    """
+    summary = save_trace(job, path, filters, **how)
+    if summary.failure is not None:
+        raise summary.failure
+    return summary
+
+
+def save_trace(
     job: Job,
     path: Path,
     filters: TraceFilters,
@@ -103,21 +99,13 @@ def write_trace(
 
     check: whether hazards are looked for. An older file stays whole until the new one is; the size of a long trace is printed on stderr
     before it is written.
-    Returns: what was written. Raises: what ends the kernel, after the file is complete; UsageError for a file that cannot be written, or a
-    CTA, warp, tile or step that there is not; LaunchError.
+    Returns: what was written, and what ended the kernel. Raises: UsageError for a file that cannot be written, or a CTA, warp, tile or step
+    that there is not; LaunchError.
     """
     check_trace_path(path)
 
-    def announce(events: int, size_bytes: int) -> None:
-        print(f"trace of {events:,} warp instructions: about {size_text(size_bytes)} in {path}", file=sys.stderr, flush=True)
-        free = shutil.disk_usage(path.parent).free
-        if size_bytes > free:
-            shorter = "choose less with --warp, --tile or --steps, or another place"
-            raise UsageError(f"--trace-out {path}: the trace takes about {size_text(size_bytes)}, {size_text(free)} are free; {shorter}")
-
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with progress_bar(f"tracing {job.kernel.name}", "warp instructions") as progress, open(temporary, "wb") as file:
+        with progress_bar(f"tracing {job.kernel.name}", "warp instructions") as progress, replaced_file(path) as file:
             stepper = stepper_of(
                 job,
                 cta,
@@ -130,17 +118,27 @@ def write_trace(
                 progress=progress,
             )
             summary = stream_trace(
-                stepper, file, path.suffix, filters, _facts(job, check), announce, watched=job.watched, regions=job.regions
+                stepper,
+                file,
+                path.suffix.lower(),
+                filters,
+                _facts(job, check),
+                partial(_announce, path),
+                watched=job.watched,
+                regions=job.regions,
             )
-        os.replace(temporary, path)
     except OSError as error:
         raise UsageError(f"cannot write the trace {path}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    if summary.failure is not None:
-        raise summary.failure
     return summary
+
+
+def _announce(path: Path, events: int, size_bytes: int) -> None:
+    """Say how large a trace will be. Raises: UsageError if there is no room for it."""
+    print(f"trace of {events:,} warp instructions: about {size_text(size_bytes)} in {path}", file=sys.stderr, flush=True)
+    free = shutil.disk_usage(path.parent).free
+    if size_bytes > free:
+        shorter = "choose less with --warp, --tile or --steps, or another place"
+        raise UsageError(f"--trace-out {path}: the trace takes about {size_text(size_bytes)}, {size_text(free)} are free; {shorter}")
 
 
 def _facts(job: Job, check: bool) -> dict[str, Any]:

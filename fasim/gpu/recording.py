@@ -90,12 +90,13 @@ class Recording:
         """SHA-256 of the machine code that ran, "" if the driver assembled the PTX."""
         return hashlib.sha256(self.module.cubin).hexdigest() if self.module.cubin else ""
 
-    def load_kernel(self) -> Kernel:
-        """The kernel from the recorded PTX, ready to simulate; variables hold what they held."""
+    def load_kernel(self, isa: str = "ptx") -> Kernel:
+        """The kernel from the recorded PTX or machine code ("sass"), ready to simulate; variables hold what they held."""
         compiled = self.module if self.module.source_text else None
         path = self.module.source_path + (".ptx" if compiled else "")
-        module = Module(self.module.ptx, path, architecture(self.module.arch), compiled)
-        kernel = module.kernel(self.entry)
+        # machine code is what ran on the GPU, also of what came as PTX
+        module = Module(self.module.ptx, path, architecture(self.module.arch), compiled or (self.module if self.module.cubin else None))
+        kernel = module.kernel(self.entry, isa)
         for variable in kernel.program.variables:
             if variable.name in self.variables:
                 module.data(variable)[:] = np.frombuffer(self.variables[variable.name], np.uint8)

@@ -27,9 +27,10 @@ KINDS = (
     "yield",  # nanosleep: lets other warps and CTAs go first
     "nop",
     "fence",
+    "break",  # lanes leave a convergence barrier of machine code
 )
 LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
-CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP, FENCE = range(14, 23)
+CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP, FENCE, BREAK = range(14, 24)
 #: what accesses memory; AT_AUX of these is the number of the access, a site, in the order of the code
 MEMORY_KINDS = (LOAD, STORE, ATOM, LDMATRIX, STMATRIX, CP_ASYNC)
 
@@ -135,8 +136,9 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_TIME,
     C_SITES,
     C_HAZARDS,
-) = (8 * i for i in range(52))
-CONTEXT_WORDS = C_HAZARDS // 8 + 1
+    C_BARRIERS_ONLY,
+) = (8 * i for i in range(53))
+CONTEXT_WORDS = C_BARRIERS_ONLY // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
 ROUND_ALIVE, ROUND_PROGRESS = 1, 2
@@ -154,6 +156,8 @@ S_PC, S_MASK, S_STATE, S_DETAIL, S_TURN = (8 * i for i in range(5))
 READY, AT_BARRIER, AT_COLLECTIVE = range(3)
 #: in the detail of a split: it waits in bar.warp.sync (for the lanes in the low 32 bits)
 SYNC_FLAG = 1 << 40
+#: and at which convergence barrier of machine code, counted from 1; 0 is bar.warp.sync
+SYNC_BARRIER_SHIFT, SYNC_BARRIER_MASK = 33, 0x7F
 #: in the detail of a split: it asks for a service
 SERVICE_FLAG = 1 << 41
 #: in the detail of a split: it waits at a collective instruction (for the lanes in the low 32 bits)

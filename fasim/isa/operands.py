@@ -183,12 +183,13 @@ BAR_OP, BAR_NUMBER, BAR_COUNT, BAR_PREDICATE, BAR_DEST, BAR_PC, BAR_ALIGNED = _o
 
 @dataclass(frozen=True)
 class WarpSync(Operands[Item]):
-    """bar.warp.sync: row of the member mask."""
+    """bar.warp.sync: row of the member mask; barrier: of machine code, counted from 1, else 0."""
 
     members: Item
+    barrier: int = 0
 
 
-(Y_MEMBERS,) = _offsets(WarpSync)
+Y_MEMBERS, Y_BARRIER = _offsets(WarpSync)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ class Row:
         return tuple(a for a in self.dests if not a.implicit)
 
 
+#: what PTX is made of, and what machine code is made of
 ROWS: dict[str, Row] = {}
+SASS_ROWS: dict[str, Row] = {}
 _SHAPE = re.compile(r"(?<!:):\w+$")
 _ARG = re.compile(r"^(\w+):(\w+)(?:\*(\d+))?$")
 
@@ -104,16 +106,17 @@ def op(
     kind: str = "lanes",
     cases: Sequence[Any] = (),
     min_arch: int = 0,
+    table: dict[str, Row] = ROWS,
     **attributes: Any,
 ) -> Callable[[Semantics], Semantics]:
-    """Declare one row, or several names with the same meaning; `doc` is the PTX ISA anchor."""
+    """Declare one row, or several names with the same meaning; `doc` is the PTX ISA anchor, `table` where it goes."""
     dests, sources = signature.split("=") if "=" in signature else ("", signature)
 
     def declare(semantics: Semantics) -> Semantics:
         for name in [names] if isinstance(names, str) else names:
-            if name in ROWS:
+            if name in table:
                 raise ValueError(f"instruction {name!r} is declared twice")
-            ROWS[name] = Row(name, kind, _args(dests), _args(sources), semantics, doc, tuple(cases), min_arch, attributes)
+            table[name] = Row(name, kind, _args(dests), _args(sources), semantics, doc, tuple(cases), min_arch, attributes)
         return semantics
 
     return declare

@@ -25,6 +25,7 @@ from fasim.ptx.tree import Directive, Function, Module, Pragma, Variable
 _VERSION = re.compile(r"\s*(\d+)\.(\d+)(?=\s)")
 _TARGET = re.compile(r"\s*([\w]+(?:\s*,\s*\w+)*)")
 _BYTE = r"(?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0[0-7]*)(?!\w)"
+_ESCAPE = re.compile(rb'\\([0-3][0-7]{2}|[\\"])')
 _DEBUG_ITEM = re.compile(rf"([\w$]+)\s*:|\.b8\s+({_BYTE}(?:\s*,\s*{_BYTE})*)|\"([^\"]*)\"", re.ASCII)
 
 
@@ -38,6 +39,15 @@ def parse(text: str, path: str = "<ptx>") -> Module:
         return parser.parse()
     except RecursionError:
         raise parser.source.error(parser.cursor.token.offset, "constants, vectors or braces are nested too deeply here") from None
+
+
+def _file_path(text: str) -> str:
+    """A path as compilers write it: bytes that are not ASCII in octal, and what would end the string behind a backslash."""
+
+    def byte(match: re.Match[bytes]) -> bytes:
+        return match[1] if len(match[1]) == 1 else bytes([int(match[1], 8)])
+
+    return _ESCAPE.sub(byte, text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 class _ModuleParser:
@@ -116,7 +126,7 @@ class _ModuleParser:
             self.address_size = cursor.expect_int("32 or 64")
         elif name == ".file":
             index = cursor.expect_int("the index of the file")
-            self.files[index] = cursor.expect_kind("string", "the path of the file").text[1:-1]
+            self.files[index] = _file_path(cursor.expect_kind("string", "the path of the file").text[1:-1])
             while cursor.accept(","):
                 cursor.expect_kind("int", "the time stamp and size of the file")
         elif name == ".pragma":

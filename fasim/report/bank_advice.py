@@ -101,7 +101,7 @@ def advise(
         notes.append(f"no padding: all lanes are in one row of {pitch_bytes:,} bytes")
     elif padding is None:
         tried = ", ".join(f"{each.pitch_bytes:,}" for each in pitches)
-        notes.append(f"no padding: none up to {BANK_CYCLE_BYTES} bytes behind rows of {tried} bytes brings the access to its ideal")
+        notes.append(f"no padding: none up to {BANK_CYCLE_BYTES} bytes after rows of {tried} bytes brings the access to its ideal")
     swizzle = smallest_swizzle(access, pitch, unit_bytes, same_bytes, alike)
     if swizzle is None:
         notes.append(f"no swizzle: no Swizzle<B,M,S> that keeps {unit_bytes} bytes together brings the access to its ideal")
@@ -142,7 +142,7 @@ def _harm(others: Mapping[int, Access], move: Callable[[int], int]) -> tuple[Sid
 
 
 def smallest_padding(access: Access, pitch: Pitch, unit_bytes: int = 1, others: Mapping[int, Access] | None = None) -> PaddingAdvice | None:
-    """The fewest bytes behind each row that bring the access to its ideal, None if there are none.
+    """The fewest bytes after each row that bring the access to its ideal, None if there are none.
 
     The new pitch is a multiple of unit_bytes. If every such padding harms one of the others, the smallest is returned all the same.
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fasim.report.bank_access import Access
 from fasim.smem.wavefront_rule import BANKS, LINE_BYTES, TWICE
 from fasim.smem.wavefronts import count_wavefronts, operation
+from fasim.trace.event import Access as TracedAccess
 
 BANK_BYTES = LINE_BYTES // BANKS
 #: banks whose collisions are told in words
@@ -45,6 +46,11 @@ class BankGroup:
         for word in sorted(self.words, key=lambda each: each.byte_offset):
             found.setdefault(word.byte_offset // LINE_BYTES * LINE_BYTES, {})[word.bank] = word
         return found
+
+
+def traced_bank_groups(access: TracedAccess) -> list[BankGroup]:
+    """The groups of an access to shared memory that an instruction made."""
+    return bank_groups(Access(access.op, access.addresses, access.lanes, access.arch, access.sources))
 
 
 def bank_groups(access: Access) -> list[BankGroup]:

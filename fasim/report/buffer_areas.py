@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,9 +51,12 @@ def find_areas(named: Sequence[Area], declared: Sequence[Area], targets: Sequenc
     found = list(named)
     if not found:
         parts = copied_parts(targets)
+        undeclared = [part for part in parts if not any(variable.meets([part]) for variable in declared)]
+        if len(undeclared) > MOST_PARTS:  # scattered, so that parts say nothing
+            parts = [*(part for part in parts if part not in undeclared), (undeclared[0][0], max(end for _, end in undeclared))]
         for variable in declared:
             inside = [part for part in parts if variable.meets([part])]
-            if len(inside) < 2:
+            if not 2 <= len(inside) <= MOST_PARTS:
                 found.append(Area(variable.name, variable.ranges, _origin(inside, targets)))
         found += [
             _area(part, declared, targets) for part in parts if not any(area.meets([part]) for area in found if len(area.ranges) == 1)
@@ -111,9 +115,12 @@ def copied_parts(targets: Iterable[Target]) -> list[Range]:
 
 
 def _is_put_together(span: Range, spans: Sequence[Range]) -> bool:
-    """Whether a span consists of two or more of the others, apart from gaps that are shorter than they."""
-    inside = [each for each in spans if each != span and span[0] <= each[0] and each[1] <= span[1]]
-    outer = [each for each in inside if not any(each != o and o[0] <= each[0] and each[1] <= o[1] for o in inside)]
+    """Whether a span consists of two or more of the others (which are sorted), apart from gaps that are shorter than they."""
+    near = spans[bisect_left(spans, (span[0], 0)) : bisect_left(spans, (span[1], 0))]
+    outer: list[Range] = []  # those inside of the span that are not inside of another one
+    for each in sorted(near, key=lambda each: (each[0], -each[1])):
+        if each != span and each[1] <= span[1] and (not outer or each[1] > outer[-1][1]):
+            outer.append(each)
     apart = all(a[1] <= b[0] for a, b in pairwise(outer))
     return len(outer) > 1 and apart and close_ranges(outer) == [span]
 

@@ -1,14 +1,13 @@
 """What happens to the buffers in shared memory while a CTA runs, gathered event by event.
 
 Time is counted in warp instructions of the CTA, as the stepper counts positions. A copy group of `cp.async` is on its way from its first
-copy to behind the wait that makes it valid; what belongs to the same number in several warps at the same time is one bar.
+copy to after the wait that makes it valid; what belongs to the same number in several warps at the same time is one bar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -16,7 +15,8 @@ import numpy as np
 from fasim.errors import UsageError
 from fasim.report.buffer_areas import Area, Range, Target, declared_areas, find_areas
 from fasim.report.option_text import options_text
-from fasim.report.trace_record import copy_groups_of, fault_record
+from fasim.report.trace_copies import Copy, TracedCopies, TracedGroup
+from fasim.report.trace_record import fault_record
 from fasim.report.trace_select import Chosen, Selection
 from fasim.trace.event import Event
 from fasim.trace.stepper import Stepper
@@ -28,7 +28,7 @@ MOST_MOMENTS, NEAR = 1000, 200
 
 @dataclass(frozen=True)
 class CopyBar:
-    """Copies of one group into one area: positions of the first copy, of the last commit and behind the wait.
+    """Copies of one group into one area: positions of the first copy, of the last commit and after the wait.
 
     committed: None if the group is never closed. end: where the trace ends if nobody waits for it, then `arrived` is False.
     """
@@ -53,7 +53,7 @@ class AreaRow:
 
 @dataclass(frozen=True)
 class BarrierBar:
-    """A barrier from the first arrival to behind the last; opened: whether the last one was seen."""
+    """A barrier from the first arrival to after the last; opened: whether the last one was seen."""
 
     number: int
     first: int
@@ -63,7 +63,7 @@ class BarrierBar:
 
 @dataclass(frozen=True)
 class BuffersOverTime:
-    """All that the picture shows: title and what it is of, first position and the one behind the last, a row for each area.
+    """All that the picture shows: title and what it is of, first position and the one after the last, a row for each area.
 
     waits: positions of cp.async.wait. tiles: number and where the first warp begins it. fault: where the kernel fails.
     """
@@ -79,38 +79,11 @@ class BuffersOverTime:
     fault: int | None
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """A cp.async of one group: its position, its source line, where it goes, and the buffer in global memory that it reads."""
-
-    position: int
-    path: tuple[tuple[str, int], ...]
-    ranges: tuple[Range, ...]
-    source: str
-
-
-@dataclass
-class _Group:
-    """A group of one warp. committed, end: -1 until they are known."""
-
-    number: int
-    warp: int
-    copies: list[_Copy] = field(default_factory=list)
-    committed: int = -1
-    end: int = -1
-
-    def first(self, area: Area | None = None) -> int:
-        """The position of the first copy, or of the first that goes to an area; -1 if none does."""
-        return next((copy.position for copy in self.copies if area is None or area.meets(copy.ranges)), -1)
-
-
 class BuffersTrace:
-    """Gathers what happens, and draws it at the end.
+    """Gathers what happens, and draws it at the end, as "svg" or "png".
 
     What is kept: the copies, and for each of MOST_MOMENTS parts of the time which bytes of shared memory are read and stored.
     """
-
-    sees_copies, also = True, None
 
     def __init__(self, format_: str, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._format, self._file, self._stepper, self._selection, self._header = format_, file, stepper, selection, header
@@ -121,15 +94,18 @@ class BuffersTrace:
             )
         self._moment = -(-(selection.last + 1 - selection.first) // MOST_MOMENTS)
         self._touched: dict[str, dict[int, int]] = {"reads": {}, "stores": {}}
-        self._groups: list[_Group] = []
-        self._open: dict[tuple[int, int], _Group] = {}
+        self.further_pcs = stepper.places.copy_pcs
+        self._copies = TracedCopies()
+        self._arrived: list[TracedGroup] = []
         self._waits: list[int] = []
         self._barriers: list[BarrierBar] = []
-        self._arrived: dict[int, tuple[int, dict[int, int]]] = {}
+        self._waiting: dict[int, tuple[int, dict[int, int]]] = {}
 
     def event(self, event: Event, chosen: Chosen) -> None:
         """Note what the instruction before the stepper's position did to shared memory."""
-        self._copy(event)
+        self._arrived += self._copies.note(event, self._stepper.state)
+        if event.kind == "cp_wait" and event.executed and self._selection.first <= event.position <= self._selection.last:
+            self._waits.append(event.position)
         if not chosen.wanted:
             return
         access = event.access
@@ -147,36 +123,11 @@ class BuffersTrace:
         moments, moment = self._touched[how], (position - self._selection.first) // self._moment
         moments[moment] = moments.get(moment, 0) | _bits(spans)
 
-    def _copy(self, event: Event) -> None:
-        state, within = self._stepper.state, self._selection.first <= event.position <= self._selection.last
-        if event.kind == "cp_async" and event.access is not None:
-            for number, lanes in copy_groups_of(event, state).items():
-                key = event.warp, number
-                if key not in self._open:
-                    self._open[key] = _Group(number, event.warp)
-                    self._groups.append(self._open[key])
-                access, taking = event.access, [lane for lane in range(32) if lanes >> lane & 1]
-                spans = [(access.addresses[lane], access.addresses[lane] + access.bytes_per_lane) for lane in taking]
-                source = state.buffer_at(access.sources[taking[0]])
-                name = source[0] if source is not None else ""
-                self._open[key].copies.append(_Copy(event.position, event.path, joined_ranges(spans), name))
-        elif event.kind == "cp_commit" and event.copies is not None:
-            committed = self._open.get((event.warp, event.copies.group))
-            if committed is not None:
-                committed.committed = event.position
-        elif event.kind == "cp_wait" and event.executed:
-            if within:
-                self._waits.append(event.position)
-            left = {group.number for group in state.copy_groups(event.warp)}
-            for warp, number in list(self._open):
-                if warp == event.warp and number not in left:
-                    self._open.pop((warp, number)).end = event.position + 1
-
     def _arrive(self, event: Event) -> None:
         arrival = event.arrival
         assert arrival is not None
         number = arrival.number
-        first, there = self._arrived.pop(number, (event.position, {}))
+        first, there = self._waiting.pop(number, (event.position, {}))
         if there.get(event.warp, 0) & event.active:
             # the same lanes again: the rest came where nobody looks
             self._barriers.append(BarrierBar(number, first, first + 1, False))
@@ -185,7 +136,7 @@ class BuffersTrace:
         if arrival.opened:
             self._barriers.append(BarrierBar(number, first, event.position + 1, True))
         else:
-            self._arrived[number] = first, there
+            self._waiting[number] = first, there
 
     # --- the picture ---------------------------------------------------------------------------------------------------------
 
@@ -205,7 +156,8 @@ class BuffersTrace:
         Raises: as `finish`.
         """
         selection, header, end = self._selection, self._header, self._selection.last + 1
-        groups = [group for group in self._groups if group.first() < end and not 0 <= group.end <= selection.first]
+        every = sorted([*self._arrived, *self._copies], key=lambda group: group.first)
+        groups = [group for group in every if group.first < end and not 0 <= group.end <= selection.first]
         rows = [row for area in self._areas(groups) if (row := self._row(area, groups)) is not None]
         fault = fault_record(self._stepper)
         if not rows and fault is None:
@@ -213,7 +165,7 @@ class BuffersTrace:
                 f"none of the {selection.count:,} chosen warp instructions of kernel {header['kernel']} accesses shared memory, "
                 "so there are no buffers to draw; choose other warps, tiles or steps"
             )
-        barriers = [*self._barriers, *(BarrierBar(n, first, first + 1, False) for n, (first, _) in self._arrived.items())]
+        barriers = [*self._barriers, *(BarrierBar(n, first, first + 1, False) for n, (first, _) in self._waiting.items())]
         filters = header["filters"]
         chosen = [f"{name} {filters[name]}" for name in ("warp", "tile") if filters[name] is not None] + filters["steps"]
         macros = {name: 1 if value is None else value for name, value in header.get("defines", {}).items()}
@@ -227,13 +179,13 @@ class BuffersTrace:
             rows=tuple(rows),
             waits=tuple(self._waits),
             barriers=tuple(sorted(barriers, key=lambda bar: bar.first)),
-            tiles=self._tiles(),
+            tiles=selection.tile_starts,
             fault=None if fault is None else fault["position"],
         )
 
-    def _areas(self, groups: Sequence[_Group]) -> list[Area]:
+    def _areas(self, groups: Sequence[TracedGroup]) -> list[Area]:
         named = [Area(each["name"], ((each["start"], each["end"]),)) for each in self._header.get("regions", ())]
-        targets: dict[Any, list[_Copy]] = {}
+        targets: dict[Any, list[Copy]] = {}
         for group in groups:
             for copy in group.copies:
                 targets.setdefault((group.number, copy.path), []).append(copy)
@@ -249,8 +201,8 @@ class BuffersTrace:
         copied = [span for target in found for span in target.ranges]
         return find_areas(named, declared, found, joined_ranges([*_ranges(touched), *copied]))
 
-    def _row(self, area: Area, groups: Sequence[_Group]) -> AreaRow | None:
-        met = [(first, group) for group in groups if (first := group.first(area)) >= 0]
+    def _row(self, area: Area, groups: Sequence[TracedGroup]) -> AreaRow | None:
+        met = [(first, group) for group in groups if (first := _first_into(area, group)) is not None]
         stores, reads = (self._spans(how, area) for how in ("stores", "reads"))
         if not met and not stores and not reads:
             return None
@@ -269,7 +221,7 @@ class BuffersTrace:
                 found.append((start, end))
         return tuple(found)
 
-    def _bars(self, groups: Sequence[tuple[int, _Group]]) -> tuple[CopyBar, ...]:
+    def _bars(self, groups: Sequence[tuple[int, TracedGroup]]) -> tuple[CopyBar, ...]:
         """Groups, each with its first copy, as bars; those of the same number in several warps are one as long as they overlap."""
         found: list[CopyBar] = []
         for first, group in sorted(groups, key=lambda each: (each[1].number, each[0])):
@@ -284,22 +236,10 @@ class BuffersTrace:
                 found.append(CopyBar(group.number, first, committed, end, group.end >= 0, (group.warp,)))
         return tuple(sorted(found, key=lambda bar: (bar.first, bar.group)))
 
-    def _tiles(self) -> tuple[tuple[int, int], ...]:
-        """Where the first of the chosen warps begins each tile, within what is shown."""
-        pcs, warps = (np.asarray(each) for each in self._stepper.trail)
-        starts = self._stepper.places.tile_pcs[pcs]
-        if self._selection.filters.warp is not None:
-            starts = starts & (warps == self._selection.filters.warp)
-        begun: dict[int, int] = {}
-        count: dict[int, int] = {}
-        for position in np.flatnonzero(starts).tolist():
-            warp = int(warps[position])
-            begun.setdefault(count.get(warp, 0), position)
-            count[warp] = count.get(warp, 0) + 1
-        return tuple((tile, at) for tile, at in begun.items() if self._selection.first <= at <= self._selection.last)
 
-
-SVG_BUFFERS, PNG_BUFFERS = partial(BuffersTrace, "svg"), partial(BuffersTrace, "png")
+def _first_into(area: Area, group: TracedGroup) -> int | None:
+    """The position of the first copy of a group that goes to an area."""
+    return next((copy.position for copy in group.copies if area.meets(copy.ranges)), None)
 
 
 def _bits(ranges: Sequence[Range]) -> int:

@@ -6,7 +6,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fasim.report.buffers import AreaRow, BarrierBar, BuffersOverTime, CopyBar
-from fasim.report.figure_style import CHARACTER_INCHES, GREEN, GREY, GRID, INK, PALE, SKY, SMALL, TEXT, TITLE, VERMILION, shortened
+from fasim.report.figure_style import (
+    BOLD_INCHES,
+    CHARACTER_INCHES,
+    GREEN,
+    GREY,
+    GRID,
+    INK,
+    PALE,
+    SKY,
+    SMALL,
+    TEXT,
+    TITLE,
+    VERMILION,
+    shortened,
+    text_style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +31,7 @@ _MARGIN, _LABEL_INCHES, _TIME_INCHES = 0.25, 1.75, 9.0
 _HEAD_INCHES, _TILES_INCHES, _AXIS_INCHES, _LEGEND_INCHES, _STRIP_INCHES = 0.58, 0.25, 0.5, 0.32, 0.24
 #: a copy and a store, a read, and the space around a row
 _BAR_INCHES, _READ_INCHES, _ROW_GAP_INCHES = 0.2, 0.13, 0.12
+_NOTE_POINTS = 6.5
 #: lines through all rows are drawn as long as there are no more of them
 _MOST_LINES = 60
 _ISSUED: dict[str, Any] = {"facecolor": PALE, "edgecolor": INK, "linewidth": 0.5, "hatch": "//////"}
@@ -39,7 +55,7 @@ def buffers_figure(shown: BuffersOverTime) -> Figure:
     from matplotlib.figure import Figure
 
     slots = [_slots(row.copies, row.stores) for row in shown.rows]
-    heights = [_ROW_GAP_INCHES + _BAR_INCHES * max(slot_count(slot), 1) + _READ_INCHES for slot in slots]
+    heights = [_ROW_GAP_INCHES + _BAR_INCHES * (max(slot) + 1) + _READ_INCHES for slot in slots]
     numbers = sorted({bar.number for bar in shown.barriers})
     strips = _STRIP_INCHES * (bool(shown.waits) + len(numbers))
     body = sum(heights) + strips + (0.08 if strips else 0) + (0 if shown.rows else 0.4)
@@ -47,8 +63,8 @@ def buffers_figure(shown: BuffersOverTime) -> Figure:
     tiles = _TILES_INCHES if shown.tiles else 0
     height = _HEAD_INCHES + tiles + body + _AXIS_INCHES + _LEGEND_INCHES
     figure = Figure(figsize=(width, height))
-    figure.text(_MARGIN / width, 1 - 0.2 / height, shown.title, **_text(TITLE, "bold"))
-    figure.text(_MARGIN / width, 1 - 0.39 / height, shortened(shown.about, width - 2 * _MARGIN, TEXT), **_text(TEXT))
+    figure.text(_MARGIN / width, 1 - 0.2 / height, shown.title, **text_style(TITLE, "bold"))
+    figure.text(_MARGIN / width, 1 - 0.39 / height, shortened(shown.about, width - 2 * _MARGIN, TEXT), **text_style(TEXT))
     bottom = 1 - (_HEAD_INCHES + tiles + body) / height
     ax = figure.add_axes(((_MARGIN + _LABEL_INCHES) / width, bottom, _TIME_INCHES / width, body / height))
     ax.set_label("time")
@@ -72,10 +88,6 @@ def buffers_figure(shown: BuffersOverTime) -> Figure:
     return figure
 
 
-def _text(size: float, weight: str = "normal") -> dict[str, Any]:
-    return {"fontsize": size, "weight": weight, "color": INK, "va": "center", "parse_math": False}
-
-
 def _slots(copies: Sequence[CopyBar], stores: Sequence[tuple[int, int]]) -> list[int]:
     """The line of each copy's bar and, last, that of the stores: bars that overlap in time stand below each other."""
     ends: list[int] = []
@@ -87,11 +99,6 @@ def _slots(copies: Sequence[CopyBar], stores: Sequence[tuple[int, int]]) -> list
     first = [bar for bar, slot in zip(copies, found) if slot == 0]
     meets = any(start < bar.end and bar.first < end for start, end in stores for bar in first)
     return [*found, (len(ends) if meets else 0)]
-
-
-def slot_count(slots: Sequence[int]) -> int:
-    """How many lines of bars a row needs."""
-    return max(slots) + 1
 
 
 def _axis(ax: Axes, shown: BuffersOverTime) -> None:
@@ -120,9 +127,9 @@ def _label(ax: Axes, y: float, name: str, note: str = "") -> None:
     at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "annotation_clip": False}
     room = _LABEL_INCHES - 0.1
     left = -72 * _LABEL_INCHES
-    ax.annotate(shortened(name, room, TEXT * 1.12), (0, y), (left, 4 if note else 0), **at, **_text(TEXT, "bold"))
+    ax.annotate(shortened(name, room, TEXT, BOLD_INCHES), (0, y), (left, 4 if note else 0), **at, **text_style(TEXT, "bold"))
     if note:
-        ax.annotate(shortened(note, room, 6.5), (0, y), (left, -5), **at, **(_text(6.5) | {"color": GREY}))
+        ax.annotate(shortened(note, room, _NOTE_POINTS), (0, y), (left, -5), **at, **(text_style(_NOTE_POINTS) | {"color": GREY}))
 
 
 def _draw_row(ax: Axes, shown: BuffersOverTime, row: AreaRow, slots: Sequence[int], y: float, inches: float) -> None:
@@ -131,13 +138,23 @@ def _draw_row(ax: Axes, shown: BuffersOverTime, row: AreaRow, slots: Sequence[in
     _label(ax, y + inches / 2, row.area.name, note)
     top = y + _ROW_GAP_INCHES / 2
     name = row.area.name
-    for i, (bar, slot) in enumerate(zip(row.copies, slots)):
-        following = [other.first for other, at in zip(row.copies[i + 1 :], slots[i + 1 :]) if at == slot]
-        _draw_copy(ax, shown, bar, top + slot * _BAR_INCHES, name, min(following, default=shown.end))
+    bars = [*zip(row.copies, slots)]
+    for (bar, slot), until in zip(bars, _following(bars, shown.end)):
+        _draw_copy(ax, shown, bar, top + slot * _BAR_INCHES, name, until)
     for start, end in row.stores:
         _add(ax, start, end, top + slots[-1] * _BAR_INCHES, _BAR_INCHES, _STORED, f"{name} stored")
     for start, end in row.reads:
         _add(ax, start, end, y + inches - _ROW_GAP_INCHES / 2 - _READ_INCHES, _READ_INCHES, _READ, f"{name} read")
+
+
+def _following(bars: Sequence[tuple[CopyBar, int]], end: int) -> list[int]:
+    """Of bars with their lines: where the next bar of the same line begins."""
+    next_of: dict[int, int] = {}
+    found = []
+    for bar, slot in reversed(bars):
+        found.append(next_of.get(slot, end))
+        next_of[slot] = bar.first
+    return found[::-1]
 
 
 def _draw_copy(ax: Axes, shown: BuffersOverTime, bar: CopyBar, y: float, name: str, until: float) -> None:
@@ -154,11 +171,11 @@ def _draw_copy(ax: Axes, shown: BuffersOverTime, bar: CopyBar, y: float, name: s
 
 
 def _number(ax: Axes, shown: BuffersOverTime, bar: CopyBar, plain: float, until: float, y: float) -> None:
-    """The group's number: on the part of the bar that is plain, else on a label of its own, else behind the bar; where there is room."""
+    """The group's number: on the part of the bar that is plain, else on a label of its own, else right of the bar; where there is room."""
     per_inch = (shown.end - shown.first) / _TIME_INCHES
     character = SMALL * CHARACTER_INCHES * per_inch
     first, plain, end = max(bar.first, shown.first), max(plain, shown.first), min(bar.end, shown.end)
-    at: dict[str, Any] = {"zorder": 5, "clip_on": True, **_text(SMALL, "bold")}
+    at: dict[str, Any] = {"zorder": 5, "clip_on": True, **text_style(SMALL, "bold")}
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
     for text in (f"group {bar.group}", str(bar.group)):
         wide = len(text) * character
@@ -207,7 +224,7 @@ def _draw_lines(ax: Axes, shown: BuffersOverTime, body: float) -> bool:
         ax.axvline(position, color=GREY, linewidth=0.7, zorder=1, gid="barrier opens")
     if shown.fault is not None and shown.first <= shown.fault <= shown.end:
         ax.plot([shown.fault] * 2, [-0.2, body], color=VERMILION, linewidth=2, zorder=6, gid="fault", clip_on=False)
-        ax.text(shown.fault - 0.05 * per_inch, -0.12, "fault", ha="right", clip_on=False, **_text(TEXT, "bold"))
+        ax.text(shown.fault - 0.05 * per_inch, -0.12, "fault", ha="right", clip_on=False, **text_style(TEXT, "bold"))
     return bool(drawn)
 
 
@@ -226,7 +243,7 @@ def _draw_tiles(ax: Axes, shown: BuffersOverTime, body: float) -> None:
         text = f"tile {tile}" if wordy else str(tile)
         wide = (len(text) + 1.5) * character
         if position >= right and position + wide < stop:
-            ax.text(position + 0.05 * per_inch, -0.12, text, clip_on=False, **_text(TEXT))
+            ax.text(position + 0.05 * per_inch, -0.12, text, clip_on=False, **text_style(TEXT))
             right = position + wide
     if shown.tiles and not wordy:
         _label(ax, -0.12, "tile")

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
-import numpy as np
-
 from fasim.errors import UsageError
 from fasim.numerics.fragments import LANES, Elements
 
@@ -165,12 +163,6 @@ def fragment(sizes: Geometry, elements: Elements) -> Fragment:
         for number, place in enumerate(held)
     ]
     return Fragment(**{each.name: getattr(sizes, each.name) for each in fields(Geometry)}, cells=tuple(cells))
-
-
-def elements_of(held: Fragment) -> Elements:
-    """The elements of a fragment, int64[32 lanes, n elements, 3] of (matrix, row, column)."""
-    places = [(cell.matrix, cell.row, cell.column) for cell in held.cells]
-    return np.array(places, np.int64).reshape(LANES, -1, 3)
 
 
 def parse_element(text: str) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ from fasim.report.layout_matrix import matrix_elements, matrix_names
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
 _MATRIX = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.(x\d+)(\.trans)?")
-OPERANDS = ("A", "B", "C", "D")
 #: names shown after a name that is not known
 _SHOWN = 12
 

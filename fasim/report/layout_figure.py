@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fasim.numerics.fragments import LANES
 from fasim.report import figure_style
-from fasim.report.figure_style import INK, TEXT, TITLE
+from fasim.report.figure_style import BOLD_INCHES, INK, TEXT, TITLE
 from fasim.report.layout import Blocks, Fragment, LayoutReport, blocks
 from fasim.report.layout_text import holder_text, move_lines, span
 
@@ -25,8 +25,6 @@ _CAPTION = "bold: the lane; below it: its register, with the first of several el
 _CELL_INCHES, _PAGE_INCHES = 0.36, 11.2
 _LEFT, _TOP, _GAP, _MARGIN, _LEGEND_INCHES, _LINE_INCHES = 0.5, 0.62, 0.2, 0.2, 0.45, 0.19
 _HEAD_INCHES = 0.65
-#: titles are about as wide as so many inches for each character
-_CHARACTER_INCHES = 0.068
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,14 @@ class _Panel:
 
     @property
     def width(self) -> float:
-        """Inches, with the labels of the rows."""
-        return max(_LEFT + self.grid.columns * _CELL_INCHES, _CHARACTER_INCHES * max(map(len, self.titles)) + _LEFT) + _GAP
+        """Inches, with the labels of the rows; the same for all matrices of a fragment."""
+        longest = max(len(title) for matrix in range(self.held.matrices) for title in replace(self, matrix=matrix).titles)
+        return max(_LEFT + self.grid.columns * _CELL_INCHES, TEXT * BOLD_INCHES * longest + _LEFT) + _GAP
+
+    @property
+    def begins_line(self) -> bool:
+        """Whether it stands below the others of its fragment: four matrices are two by two."""
+        return self.held.matrices == 4 and self.matrix == 2
 
     @property
     def height(self) -> float:
@@ -104,7 +108,7 @@ def _placed(panels: Sequence[_Panel]) -> tuple[list[_Panel], float, float]:
     x, y, line = _MARGIN, _HEAD_INCHES, 0.0
     right, placed = 0.0, []
     for panel in panels:
-        if x > _MARGIN and x + panel.width > widest - _MARGIN:
+        if x > _MARGIN and (panel.begins_line or x + panel.width > widest - _MARGIN):
             x, y, line = _MARGIN, y + line, 0.0
         placed.append(_Panel(panel.held, panel.grid, panel.matrix, panel.marked, x, y))
         x, line = x + panel.width, max(line, panel.height)

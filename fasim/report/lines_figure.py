@@ -1,7 +1,8 @@
 """Wavefronts by source line, several variants of a kernel side by side, as PNG or SVG.
 
-A row is an operation on a source line, the one that costs most first; a column is a variant, all on one scale. A bar is what ncu's source
-page counts: what would do (`ideal`), and what comes on top of it.
+A row is an operation on a source line, the longest bar first; a column is a variant, all on one scale. A bar is what ncu's source page
+counts: what would do (`ideal`), and what comes on top of it. For cp.async past L1 that is no bank conflict: the hardware's counters do not
+see it, and it is drawn in another way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ from typing import TYPE_CHECKING, Any
 from fasim.errors import UsageError
 from fasim.report.bank_tables import common_options, line_path
 from fasim.report.banks import AccessRow, BanksReport, BanksVariant, aligned_rows
-from fasim.report.figure_style import CHARACTER_INCHES, GREY, GRID, INK, SKY, SMALL, TEXT, TITLE, save_figure, shortened
+from fasim.report.figure_style import (
+    BOLD_INCHES,
+    CHARACTER_INCHES,
+    GREY,
+    GRID,
+    INK,
+    MONO_INCHES,
+    SKY,
+    SMALL,
+    TEXT,
+    TITLE,
+    save_figure,
+    shortened,
+    text_style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,22 +41,27 @@ MOST_ROWS = 40
 MOST_COLUMNS = 6
 _MARGIN, _LABEL_INCHES, _GAP_INCHES, _ROW_INCHES = 0.25, 3.5, 0.2, 0.42
 #: above all; above the panels, for each line of a variant's name, and for its sum; below them; the legend
-_HEAD_INCHES, _NAME_INCHES, _SUM_INCHES, _AXIS_INCHES, _LEGEND_INCHES = 0.6, 0.17, 0.25, 0.5, 0.55
+_HEAD_INCHES, _NAME_INCHES, _SUM_INCHES, _AXIS_INCHES, _LEGEND_INCHES = 0.6, 0.17, 0.37, 0.5, 0.7
 _PANELS_INCHES, _LEAST_INCHES, _MOST_INCHES = 7.2, 0.8, 4.6
-_NUMBER_POINTS = 7.0
+_NUMBER_POINTS, _CODE_POINTS = 7.0, 6.5
 _BAR = 0.5
 _IDEAL: dict[str, Any] = {"facecolor": SKY, "edgecolor": INK, "linewidth": 0.6}
 _EXCESS: dict[str, Any] = {"facecolor": "#F6D58A", "edgecolor": INK, "linewidth": 0.6, "hatch": "/////"}
-_NOTE = "wavefronts as ncu's source page counts them, of all CTAs; behind a bar: the sum (and how much of it is beyond the ideal)"
+_UNSEEN: dict[str, Any] = {"facecolor": "#FFFFFF", "edgecolor": INK, "linewidth": 0.6, "hatch": "...."}
+_NOTES = (
+    "bars: wavefronts as ncu's source page counts them, of all CTAs; right of a bar: the sum (and how much of it is beyond the ideal)",
+    "hardware: its counters, wavefronts (bank conflicts); cp.async past L1 (LDGSTS.cg) is not in them, so its dotted part is no conflict",
+)
 
 
 @dataclass(frozen=True)
 class LineBar:
-    """What a line costs in one variant. counted: whether fasim knows a cost for the operation."""
+    """What a line costs in one variant. counted: whether fasim knows a cost for the operation; seen: whether the hardware counts it."""
 
     wavefronts: int
     ideal: int
     counted: bool = True
+    seen: bool = True
 
     @property
     def excess(self) -> int:
@@ -50,7 +70,7 @@ class LineBar:
 
     @property
     def text(self) -> str:
-        """What stands behind the bar."""
+        """What stands right of the bar."""
         if not self.counted:
             return "not counted"
         return f"{self.wavefronts:,}" + (f" (+{self.excess:,})" if self.excess else "")
@@ -66,19 +86,23 @@ class LineRow:
 
 
 def line_rows(variants: Sequence[BanksVariant]) -> list[LineRow]:
-    """The rows of the picture, as the table of `fasim banks` orders them; those beyond MOST_ROWS as one."""
-    rows = [_row(each) for each in aligned_rows(variants)]
+    """The rows of the picture, the longest bar first, then as the table of `fasim banks` orders them; those beyond MOST_ROWS as one."""
+    rows = sorted((_row(each) for each in aligned_rows(variants)), key=lambda row: -max(bar.wavefronts for bar in row.bars if bar))
     if len(rows) <= MOST_ROWS:
         return rows
     rest = rows[MOST_ROWS - 1 :]
-    return [*rows[: MOST_ROWS - 1], LineRow(f"{len(rest)} more", "lines with fewer wavefronts beyond the ideal, together", _sums(rest))]
+    return [*rows[: MOST_ROWS - 1], LineRow(f"{len(rest)} more", "lines with fewer wavefronts, together", _sums(rest))]
 
 
 def _row(found: Sequence[AccessRow | None]) -> LineRow:
     row = next(each for each in found if each is not None)
     title = "  ".join(part for part in (row.step, line_path(row), row.op or row.kind) if part)
-    bars = [LineBar(each.source_wavefronts, each.source_ideal, bool(each.op)) if each is not None else None for each in found]
+    bars = [None if each is None else _bar(each) for each in found]
     return LineRow(title, row.code or " ".join(row.text.split()), tuple(bars))
+
+
+def _bar(row: AccessRow) -> LineBar:
+    return LineBar(row.source_wavefronts, row.source_ideal, bool(row.op), not row.op.startswith("LDGSTS.cg"))
 
 
 def _sums(rows: Sequence[LineRow]) -> tuple[LineBar | None, ...]:
@@ -91,7 +115,12 @@ def _sums(rows: Sequence[LineRow]) -> tuple[LineBar | None, ...]:
 
 def _sum(bars: Iterable[LineBar]) -> LineBar:
     found = list(bars)
-    return LineBar(sum(bar.wavefronts for bar in found), sum(bar.ideal for bar in found))
+    return LineBar(sum(bar.wavefronts for bar in found), sum(bar.ideal for bar in found), seen=any(bar.seen for bar in found))
+
+
+def _hardware_text(variant: BanksVariant) -> str:
+    _, wavefronts, conflicts, *_ = variant.sums
+    return f"hardware {wavefronts:,}" + (f" (+{conflicts:,})" if conflicts else "")
 
 
 def save_lines(path: Path, report: BanksReport, option: str = "--lines-out") -> None:
@@ -123,9 +152,10 @@ def lines_figure(report: BanksReport, what: str = "the picture") -> Figure:
     width = 2 * _MARGIN + _LABEL_INCHES + columns * (panel + _GAP_INCHES)
     height = _HEAD_INCHES + bands * band + _LEGEND_INCHES
     figure = Figure(figsize=(width, height))
-    figure.text(_MARGIN / width, 1 - 0.22 / height, f"{report.kernel}: shared-memory wavefronts by source line", **_text(TITLE, "bold"))
+    title = f"{report.kernel}: shared-memory wavefronts by source line"
+    figure.text(_MARGIN / width, 1 - 0.22 / height, title, **text_style(TITLE, "bold"))
     about = ", ".join(part for part in (common_options(variants), report.source, report.arch, report.compiler) if part)
-    figure.text(_MARGIN / width, 1 - 0.41 / height, shortened(about, width - 2 * _MARGIN, TEXT), **_text(TEXT))
+    figure.text(_MARGIN / width, 1 - 0.41 / height, shortened(about, width - 2 * _MARGIN, TEXT), **text_style(TEXT))
     for number, variant in enumerate(variants):
         line, column = divmod(number, columns)
         top = _HEAD_INCHES + line * band + name_inches + _SUM_INCHES
@@ -134,10 +164,11 @@ def lines_figure(report: BanksReport, what: str = "the picture") -> Figure:
         ax.set_label(variant.label or report.kernel)
         _draw(ax, [row.bars[number] for row in rows], most, panel)
         sums = _sum(bar for row in rows if (bar := row.bars[number]) is not None)
-        ax.text(0, -0.2, f"in all {sums.text}", fontsize=SMALL, color=INK, va="bottom", clip_on=False)
+        for above, text in ((0.12, f"source page {sums.text}"), (0.24, _hardware_text(variant))):
+            ax.text(0, -above / _ROW_INCHES + 0.12, text, fontsize=SMALL, color=INK, va="bottom", clip_on=False)
         for i, name in enumerate(reversed(names[number])):
             # rows are the unit of the vertical axis
-            above = (0.15 + _NAME_INCHES * i) / _ROW_INCHES
+            above = (0.27 + _NAME_INCHES * i) / _ROW_INCHES
             ax.text(0, -0.2 - above, name, fontsize=TEXT, weight="bold", color=INK, va="bottom", parse_math=False, clip_on=False)
         if column == 0:
             _label_rows(ax, rows, most, panel)
@@ -145,25 +176,21 @@ def lines_figure(report: BanksReport, what: str = "the picture") -> Figure:
     return figure
 
 
-def _text(size: float, weight: str = "normal") -> dict[str, Any]:
-    return {"fontsize": size, "weight": weight, "color": INK, "va": "center", "parse_math": False}
-
-
 def _wrapped(label: str, panel: float) -> list[str]:
     """The name of a variant in lines that are not wider than a panel."""
     import textwrap
 
-    return textwrap.wrap(label, max(int(panel / (TEXT * 0.0088)), 12))
+    return textwrap.wrap(label, max(int(panel / (TEXT * BOLD_INCHES)), 12))
 
 
 def _room(most: int) -> float:
-    """Inches for the longest text behind a bar."""
+    """Inches for the longest text right of a bar."""
     longest = max(len(f"{most:,} (+{most:,})"), len("not counted"))
     return 0.1 + longest * _NUMBER_POINTS * 0.0075
 
 
 def _draw(ax: Axes, bars: Sequence[LineBar | None], most: int, panel: float) -> None:
-    """One variant: bars from the top downwards, on a scale that leaves room for the longest number behind the longest bar."""
+    """One variant: bars from the top downwards, on a scale that leaves room for the longest number right of the longest bar."""
     from matplotlib.patches import Rectangle
     from matplotlib.ticker import MaxNLocator
 
@@ -188,11 +215,11 @@ def _draw(ax: Axes, bars: Sequence[LineBar | None], most: int, panel: float) -> 
             ax.text(end * 0.01, y + 0.5, "\N{EN DASH}", fontsize=_NUMBER_POINTS, color=GREY, va="center")
             continue
         # a bar that is too short to be seen is drawn as a line
-        parts = ((0, min(bar.ideal, bar.wavefronts), _IDEAL), (bar.ideal, bar.excess, _EXCESS))
+        parts = ((0, min(bar.ideal, bar.wavefronts), _IDEAL), (bar.ideal, bar.excess, _EXCESS if bar.seen else _UNSEEN))
         for start, length, style in parts:
             if length:
                 ax.add_patch(Rectangle((start, y + (1 - _BAR) / 2), length, _BAR, zorder=2, **style))
-        weight = "bold" if bar.excess else "normal"
+        weight = "bold" if bar.excess and bar.seen else "normal"
         at = bar.wavefronts + end * 0.05 / panel
         ax.text(at, y + 0.5, bar.text, fontsize=_NUMBER_POINTS, weight=weight, color=INK, va="center", zorder=3)
 
@@ -201,17 +228,19 @@ def _label_rows(ax: Axes, rows: Sequence[LineRow], most: int, panel: float) -> N
     left = -_LABEL_INCHES / panel * ax.get_xlim()[1]
     room = _LABEL_INCHES - 0.15
     for y, row in enumerate(rows):
-        title, code = shortened(row.title, room, TEXT * 1.12), shortened(row.code, room, 6.5, mono=True)
-        ax.text(left, y + 0.31, title, clip_on=False, **_text(TEXT, "bold"))
-        ax.text(left, y + 0.71, code, clip_on=False, family="monospace", **(_text(6.5) | {"color": GREY}))
+        title, code = shortened(row.title, room, TEXT, BOLD_INCHES), shortened(row.code, room, _CODE_POINTS, MONO_INCHES)
+        ax.text(left, y + 0.31, title, clip_on=False, **text_style(TEXT, "bold"))
+        ax.text(left, y + 0.71, code, clip_on=False, family="monospace", **(text_style(_CODE_POINTS) | {"color": GREY}))
 
 
 def _legend(figure: Figure, width: float, height: float) -> None:
     from matplotlib.patches import Rectangle
 
-    y, x = 0.36, _MARGIN
-    for style, name in ((_IDEAL, "ideal"), (_EXCESS, "beyond the ideal")):
+    y, x = 0.51, _MARGIN
+    styles = ((_IDEAL, "ideal"), (_EXCESS, "beyond the ideal"), (_UNSEEN, "beyond the ideal of cp.async, no bank conflict"))
+    for style, name in styles:
         figure.add_artist(Rectangle((x / width, y / height), 0.3 / width, 0.14 / height, **style))
-        figure.text((x + 0.36) / width, (y + 0.07) / height, name, **_text(TEXT))
+        figure.text((x + 0.36) / width, (y + 0.07) / height, name, **text_style(TEXT))
         x += 0.36 + 0.3 + len(name) * TEXT * CHARACTER_INCHES
-    figure.text(_MARGIN / width, 0.17 / height, shortened(_NOTE, width - 2 * _MARGIN, SMALL), **_text(SMALL))
+    for i, note in enumerate(_NOTES):
+        figure.text(_MARGIN / width, (0.32 - 0.15 * i) / height, shortened(note, width - 2 * _MARGIN, SMALL), **text_style(SMALL))

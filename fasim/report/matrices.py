@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from fasim.kernels.spec import WatchedLine
 from fasim.report.layout import Fragment
 from fasim.report.layout_catalog import find
 from fasim.trace.places import Places
+from fasim.trace.view import text_name
+
+if TYPE_CHECKING:
+    from fasim.ptx.names import OperandName, RegisterNames
 
 Array = np.ndarray[Any, Any]
 _GROUP = re.compile(r"\{([^{}]*)\}")
@@ -23,31 +27,42 @@ _MATRIX_MNEMONICS = ("mma.", "wmma.mma", "ldmatrix", "stmatrix")
 
 @dataclass(frozen=True)
 class HeldFragment:
-    """A fragment of an instruction and the registers that hold it, in order; operand: as PTX names it."""
+    """A fragment of an instruction and the registers that hold it, in order; operand: as PTX names it; result: whether it is written."""
 
     operand: str
     fragment: Fragment
     registers: tuple[str, ...]
+    result: bool
 
 
 @lru_cache(maxsize=1024)
-def held_fragments(source: SourceInstruction) -> tuple[HeldFragment, ...]:
-    """The fragments of ldmatrix, stmatrix or mma, in the order D, A, B, C; none of other instructions."""
+def held_fragments(source: SourceInstruction, operands: tuple[OperandName, ...] = ()) -> tuple[HeldFragment, ...]:
+    """The fragments of ldmatrix, stmatrix or mma, in the order D, A, B, C; none of other instructions.
+
+    operands: of the instruction, whose names the registers get: those of a block of their own have others than in the text.
+    """
     if not source.mnemonic.startswith(_MATRIX_MNEMONICS):
         return ()
     try:
         entry, _ = find(source.mnemonic)
     except UsageError:
         return ()
-    groups = [tuple(name.strip() for name in match[1].split(",")) for match in _GROUP.finditer(source.text)]
+    names = {text_name(each.name): each.name for each in operands}
+    texts = [[name.strip() for name in match[1].split(",")] for match in _GROUP.finditer(source.text)]
+    groups = [tuple(names.get(name, name) for name in group) for group in texts]
     by_operand = dict(zip("DABC", groups)) if "mma" in source.mnemonic else {}
     found = []
     for fragment in entry.fragments():
         for operand in fragment.operands:
             registers = by_operand.get(operand, groups[0] if not by_operand else ())
             if len(registers) == fragment.registers:
-                found.append(HeldFragment(operand, fragment, registers))
+                found.append(HeldFragment(operand, fragment, registers, operand == "D" or source.mnemonic.startswith("ldmatrix")))
     return tuple(sorted(found, key=lambda each: "DABC".find(each.operand[0])))
+
+
+def fragments_at(places: Places, names: RegisterNames, pc: int) -> tuple[HeldFragment, ...]:
+    """The fragments of the instruction at a pc; none of a jump that is not in the PTX."""
+    return () if places.inserted(pc) else held_fragments(places.source(pc), names.operands[pc])
 
 
 def row_result_pcs(places: Places, watched: WatchedLine) -> list[int]:

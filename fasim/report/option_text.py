@@ -11,5 +11,5 @@ def value_text(value: object) -> str:
 
 
 def options_text(options: Mapping[str, object]) -> str:
-    """All options, to stand behind the kernel's name: ` n=128 causal=false`."""
+    """All options, to stand after the kernel's name: ` n=128 causal=false`."""
     return "".join(f" {name}={value_text(value)}" for name, value in options.items())

@@ -150,6 +150,11 @@ def to_json(record: Any) -> str:
     return json.dumps(plain_json(ordered), indent=2, allow_nan=False)
 
 
+def encoded(text: str) -> bytes:
+    """A text as UTF-8; bytes of a source or a path that are none stay escapes, as they are in JSON, such as `\\udce9`."""
+    return text.encode(errors="backslashreplace")
+
+
 def plain_json(value: Any) -> Any:
     """A value in terms that JSON knows: numbers that it cannot hold become strings, tuples lists."""
     if isinstance(value, dict):

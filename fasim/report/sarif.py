@@ -19,7 +19,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 ROOT = "SRCROOT"
 
 #: what a rule is about, for those that read of it for the first time
-_HELP = {
+EXPLAINED = {
     "RAW": "A thread reads memory that another one writes, and nothing orders the two: the value may be the old or the new one.",
     "WAR": "A thread writes memory that another one still reads, and nothing orders the two: the reader may get the new value.",
     "WAW": "Two threads write the same memory, and nothing orders the two: either value may remain.",
@@ -73,7 +73,7 @@ def _rule(kind: str, findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "id": kind,
         "shortDescription": {"text": first.title[:1].upper() + first.title[1:]},
-        "fullDescription": {"text": _HELP.get(kind, first.title[:1].upper() + first.title[1:] + ".")},
+        "fullDescription": {"text": EXPLAINED.get(kind, first.title[:1].upper() + first.title[1:] + ".")},
         "defaultConfiguration": {"level": "error"},
     }
 

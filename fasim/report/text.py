@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import math
+from collections.abc import Mapping
 
 from fasim.numerics.dtypes import DTYPES
 from fasim.report.check import relative
@@ -16,8 +18,8 @@ _GREEN, _RED, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[0m"
 _LINES_SHOWN, _LINE_WIDTH = 20, 90
 
 
-def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -> str:
-    """The table that `fasim run` prints; counts: with the instruction mix."""
+def run_table(report: RunReport, *, counts: bool = False, color: bool = False, writers: Mapping[str, str] | None = None) -> str:
+    """The table that `fasim run` prints; counts: with the instruction mix; writers: the CTA that writes an output's worst element."""
     options = options_text(report.options)
     rows = [
         ("kernel", report.kernel + options),
@@ -25,7 +27,7 @@ def run_table(report: RunReport, *, counts: bool = False, color: bool = False) -
         ("grid x block", f"{size(report.grid)} x {size(report.block)}, shared memory {report.smem_bytes:,} bytes a CTA"),
     ]
     for output in report.outputs:
-        rows += [(f"output {output.name}", text) for text in output_lines(output, color)]
+        rows += [(f"output {output.name}", text) for text in output_lines(output, color, math.prod(report.grid), writers)]
     if not report.outputs:
         rows.append(("output", "the kernel changed none of its arrays"))
     order = ", CTAs in order (they communicate)" if report.ordered and report.grid != (1, 1, 1) else ""
@@ -80,8 +82,8 @@ def _seconds(value: float) -> str:
     return f"{value:.4f} s" if value < 0.1 else f"{value:.2f} s"
 
 
-def output_lines(output: OutputReport, color: bool) -> list[str]:
-    """What an array holds, and whether it is right."""
+def output_lines(output: OutputReport, color: bool, ctas: int = 0, writers: Mapping[str, str] | None = None) -> list[str]:
+    """What an array holds, and whether it is right. ctas: of the grid, 0 if unknown; writers: as for `run_table`."""
     shape = f"{output.dtype}[{','.join(map(str, output.shape))}]"
     facts = [shape + ("" if output.changed else ", unchanged by the kernel")]
     if output.comparison is None or not output.comparison.ok:
@@ -89,19 +91,34 @@ def output_lines(output: OutputReport, color: bool) -> list[str]:
     if output.comparison is not None:
         facts += _verdict(output.comparison, output.statistics, color)
         if not output.comparison.ok:
-            facts += _way_there(output, output.comparison)
+            facts += _way_there(output, output.comparison, ctas, (writers or {}).get(output.name, ""))
     return facts
 
 
-def _way_there(output: OutputReport, found: Comparison) -> list[str]:
+def _way_there(output: OutputReport, found: Comparison, ctas: int, writer: str) -> list[str]:
     """How the stepper goes to where the worst element is written."""
     if found.worst is None or output.dtype not in DTYPES:
         return []
-    element = 0
-    for extent, index in zip(output.shape, found.worst.index):
-        element = element * extent + index
-    place = f"mem {output.name} {element * DTYPES[output.dtype].itemsize}"
-    return [f"to where it is written: fasim run --trace, x, {place}, then c (in the CTA that --cta chooses)"]
+    element = f"[{','.join(map(str, found.worst.index))}]" if output.shape else " 0"
+    place = f"x, mem {output.name}{element}, then c"
+    cta = f" --cta {writer}" if writer else ""
+    unknown = " (in the CTA that --cta chooses)" if not writer and ctas != 1 else ""
+    return [f"to where it is written: fasim run --trace{cta}, {place}{unknown}"]
+
+
+def worst_elements(report: RunReport) -> dict[str, tuple[int, int]]:
+    """The byte offset and size of the worst element of each output that is wrong."""
+    found = {}
+    for output in report.outputs:
+        comparison = output.comparison
+        if comparison is None or comparison.ok or comparison.worst is None or output.dtype not in DTYPES:
+            continue
+        element = 0
+        for extent, index in zip(output.shape, comparison.worst.index):
+            element = element * extent + index
+        item = DTYPES[output.dtype].itemsize
+        found[output.name] = (element * item, item)
+    return found
 
 
 def _describe(found: Statistics) -> str:
@@ -119,7 +136,8 @@ def _verdict(found: Comparison, stats: Statistics, color: bool) -> list[str]:
     if color:
         word = f"{_GREEN if found.ok else _RED}{word}{_PLAIN}"
     tolerance = "exact" if found.rtol == found.atol == 0 else f"tolerance {found.atol:g} + {found.rtol:g} |expected|"
-    lines = [f"{word}: max abs error {found.max_abs_error:.3g} against {found.reference} ({tolerance})"]
+    error = "nan" if math.isinf(found.max_abs_error) and stats.nan else f"{found.max_abs_error:.3g}"
+    lines = [f"{word}: max abs error {error} against {found.reference} ({tolerance})"]
     if found.worst is not None and found.max_abs_error > 0:
         worst = found.worst
         share = "" if found.ok else f"{found.wrong_elements:,} of {found.elements:,} elements are outside; "

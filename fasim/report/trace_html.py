@@ -13,7 +13,7 @@ import zlib
 from importlib.resources import files
 from typing import Any, BinaryIO
 
-from fasim.report.records import plain_json
+from fasim.report.records import encoded, plain_json
 from fasim.report.trace_page import PageEvents, page_facts
 from fasim.report.trace_record import fault_record, hazard_record
 from fasim.report.trace_select import Chosen, Selection
@@ -21,7 +21,7 @@ from fasim.trace.event import Event
 from fasim.trace.stepper import Stepper
 
 #: the parts of the page's script, in the order that they are put together
-SCRIPTS = ("numbers.js", "store.js", "stops.js", "memory_panes.js", "panes.js", "timeline.js", "page.js")
+SCRIPTS = ("numbers.js", "dom.js", "store.js", "stops.js", "memory_panes.js", "panes.js", "code_panes.js", "timeline.js", "page.js")
 
 
 def _part(name: str) -> str:
@@ -29,7 +29,7 @@ def _part(name: str) -> str:
 
 
 def _line(value: Any) -> bytes:
-    return json.dumps(plain_json(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return encoded(json.dumps(plain_json(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))) + b"\n"
 
 
 class _Packed:
@@ -58,21 +58,21 @@ class _Packed:
 class HtmlTrace:
     """Writes the page: what the views need to know, a line for each event, and how the kernel ended."""
 
-    sees_copies = False
-
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._file, self._stepper, self._selection = file, stepper, selection
-        self._events = PageEvents(stepper, selection, header["rows"])
-        self.also = self._events.row_pcs
+        self._events = PageEvents(stepper, header["rows"])
+        self.further_pcs, self._tile = self._events.row_pcs, -1
         title = html.escape(f"{header['kernel']}: CTA {','.join(map(str, header['cta']))}")
-        before, after = _part("page.html").replace("{{title}}", title).replace("{{style}}", _part("style.css")).split("{{trace}}")
+        before, after = _part("page.html").split("{{trace}}")
         self._after = after.replace("{{script}}", "\n".join(_part(name) for name in SCRIPTS))
-        file.write(before.encode())
+        # the title last: it may say anything
+        file.write(encoded(before.replace("{{style}}", _part("style.css")).replace("{{title}}", title)))
         self._packed = _Packed(file)
         self._packed.write(_line(header | page_facts(stepper)))
 
     def event(self, event: Event, chosen: Chosen) -> None:
         """Write what the instruction before the stepper's position did."""
+        self._tile = chosen.tile
         if chosen.wanted:
             self._packed.write(_line(self._events.record(event, chosen.tile)))
         else:
@@ -81,6 +81,7 @@ class HtmlTrace:
     def finish(self) -> None:
         """Write the end; the stepper stands where the kernel ends."""
         hazards = [hazard_record(hazard) for hazard in self._selection.hazards]
-        self._packed.write(_line({"fault": fault_record(self._stepper), "hazards": hazards}))
+        end = {"fault": fault_record(self._stepper), "event": self._events.failed(self._tile), "hazards": hazards}
+        self._packed.write(_line(end))
         self._packed.finish()
         self._file.write(self._after.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO
 
-from fasim.report.records import plain_json
+from fasim.report.records import encoded, plain_json
 from fasim.report.trace_record import EventRecords, fault_record, hazard_record
 from fasim.report.trace_select import Chosen, Selection
 from fasim.trace.event import Event
@@ -19,15 +19,15 @@ def _text(value: Any) -> str:
 class JsonTrace:
     """Writes one object whose "events" array has one event a line."""
 
-    sees_copies, also = False, None
+    further_pcs = None
 
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._file, self._stepper, self._selection, self._first = file, stepper, selection, True
-        self._records = EventRecords(stepper, selection)
+        self._records = EventRecords(stepper)
         self._write("{\n" + "".join(f"{_text(name)}: {_text(value)},\n" for name, value in header.items()) + '"events": [')
 
     def _write(self, text: str) -> None:
-        self._file.write(text.encode())
+        self._file.write(encoded(text))
 
     def event(self, event: Event, chosen: Chosen) -> None:
         """Write what the instruction before the stepper's position did."""

@@ -4,7 +4,7 @@ A microsecond stands for one warp instruction of the CTA, in the order in which 
 The CTA is a process. Its tracks: "launch" (one slice with what the trace is of), counters of the wavefronts and conflicts of each
 access to shared memory, and for each warp "warp N" with slices nested as step, source line, instruction (two levels where no steps are
 marked), findings as instants, and as many tracks "warp N copies" as it has groups of cp.async on their way at once: a slice lasts from a
-group's first cp.async to behind the wait that covers it. Groups are whole, also where filters keep only a part of what belongs to them.
+group's first cp.async to after the wait that covers it. Groups are whole, also where filters keep only a part of what belongs to them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fasim.report.trace_copies import TracedCopies, TracedGroup
 from fasim.report.trace_protobuf import COUNTER, INSTANT, SLICE_BEGIN, SLICE_END, PacketWriter, Value
-from fasim.report.trace_record import copy_groups_of, fault_record, is_inserted, mask_text
+from fasim.report.trace_record import fault_record, mask_text
 from fasim.report.trace_select import Chosen, Selection
 from fasim.trace.event import Event
 from fasim.trace.places import Places
@@ -33,20 +34,6 @@ def _time(position: int) -> int:
 
 
 @dataclass
-class _Group:
-    """A copy group on its way. slot: its track; first: where it was issued; committed: where it was closed, -1 while it is open."""
-
-    slot: int
-    first: int
-    step: str
-    line: str
-    copies: int = 0
-    size_bytes: int = 0
-    ranges: tuple[tuple[int, int], ...] = ()
-    committed: int = -1
-
-
-@dataclass
 class _Open:
     """The slices that are open on a warp's track: names of step and line with the tile, and the last instruction."""
 
@@ -57,15 +44,15 @@ class _Open:
 class PerfettoTrace:
     """Writes packet by packet; what is kept are the open slices, the copies on their way, and strings of the program."""
 
-    sees_copies, also = True, None
-
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._out, self._stepper, self._selection = PacketWriter(file), stepper, selection
         self._lines = _LineNames(stepper.places)
         self._static: dict[tuple[int, str], bytes] = {}
         self._open: dict[int, _Open] = {}
-        self._groups: dict[tuple[int, int], _Group] = {}
-        self._slots: dict[int, int] = {}
+        self.further_pcs = stepper.places.copy_pcs
+        self._copies = TracedCopies()
+        self._slots: dict[tuple[int, int], int] = {}  # of groups on their way, by warp and number
+        self._declared: dict[int, int] = {}  # tracks for copies that a warp has
         self._last = -1
         self._costs = {_WAVEFRONTS: 0, _CONFLICTS: 0}
         cta = ",".join(map(str, header["cta"]))
@@ -89,7 +76,7 @@ class PerfettoTrace:
 
     def event(self, event: Event, chosen: Chosen) -> None:
         """Write what the instruction before the stepper's position did; if it is not wanted, only what it did to copies."""
-        self._copies(event)
+        self._follow_copies(event)
         if not chosen.wanted:
             return
         self._nest(event, chosen)
@@ -111,10 +98,10 @@ class PerfettoTrace:
         for _, name in names[same:]:
             self._slice_begin(track, at, name, tile)
         opened.names, opened.last = names, at
-        name = INSERTED if is_inserted(event, self._stepper) else event.source.mnemonic
+        name = INSERTED if self._stepper.places.inserted(event.pc) else event.source.mnemonic
         self._out.event(SLICE_BEGIN, _time(at), track, name, self._arguments(event))
         self._out.event(SLICE_END, _time(at + 1), track)
-        for hazard in self._selection.lasting(event.hazards):
+        for hazard in self._stepper.lasting(event.hazards):
             text: dict[str, Value] = {"severity": hazard.severity, "text": hazard.text, "space": hazard.space, "scope": hazard.scope}
             self._out.event(INSTANT, _time(at), track, f"{hazard.severity}: {hazard.kind}", self._out.annotations(text))
 
@@ -127,11 +114,11 @@ class PerfettoTrace:
 
     def _arguments(self, event: Event) -> bytes:
         key = event.pc, event.step
-        if key not in self._static and is_inserted(event, self._stepper):
+        if key not in self._static and self._stepper.places.inserted(event.pc):
             self._static[key] = self._out.annotations({"pc": event.pc, "ptx": "a jump that is not in the PTX"})
         elif key not in self._static:
             place = {"line": f"{event.source.file}:{event.source.line}", "calls": _calls(event.path)} if event.source.line else {}
-            self._static[key] = self._out.annotations({"ptx": " ".join(event.text.split()), "pc": event.pc, **place})
+            self._static[key] = self._out.annotations({"ptx": self._stepper.places.text(event.pc), "pc": event.pc, **place})
         varying: dict[str, Value] = {"position": event.position, "active": mask_text(event.active)}
         if event.lanes != event.active:
             varying["lanes"] = mask_text(event.lanes)
@@ -143,7 +130,8 @@ class PerfettoTrace:
             if access.wavefronts is not None:
                 varying |= {"wavefronts": access.wavefronts.actual, "conflicts": access.wavefronts.conflicts}
         if event.arrival is not None:
-            varying["barrier"] = f"{event.arrival.operation} {event.arrival.number}: {'opens' if event.arrival.opened else 'waits'}"
+            waits = "goes on" if event.arrival.operation == "arrive" else "waits"
+            varying["barrier"] = f"{event.arrival.operation} {event.arrival.number}: {'opens' if event.arrival.opened else waits}"
         if event.new_nan_lanes:
             varying["new NaN in lanes"] = mask_text(event.new_nan_lanes)
         if event.printed:
@@ -167,58 +155,44 @@ class PerfettoTrace:
 
     # --- copies --------------------------------------------------------------------------------------------------------------
 
-    def _copies(self, event: Event) -> None:
-        if event.kind == "cp_async" and event.access is not None:
-            for number, lanes in copy_groups_of(event, self._stepper.state).items():
-                group = self._group(event, number)
-                spans = [event.access.addresses[lane] for lane in range(32) if lanes >> lane & 1]
-                size = event.access.bytes_per_lane
-                group.copies += 1
-                group.size_bytes += size * len(spans)
-                group.ranges = joined_ranges([*group.ranges, *((at, at + size) for at in spans)])
-        elif event.kind == "cp_commit" and event.copies is not None:
-            group_ = self._groups.get((event.warp, event.copies.group))
-            if group_ is not None:
-                group_.committed = event.position
-        elif event.kind == "cp_wait" and self._groups:
-            left = {group.number for group in self._stepper.state.copy_groups(event.warp)}
-            for warp, number in list(self._groups):
-                if warp == event.warp and number not in left:
-                    ends: dict[str, Value] = {
-                        "waited for at": event.position,
-                        "wait": " ".join(event.text.split()),
-                        "wait line": self._lines.name(event.path),
-                    }
-                    self._write_group(warp, number, event.position + 1, ends)
+    def _follow_copies(self, event: Event) -> None:
+        arrived = self._copies.note(event, self._stepper.state)
+        ends: dict[str, Value] = {}
+        if arrived:
+            wait = self._stepper.places.text(event.pc)
+            ends = {"waited for at": event.position, "wait": wait, "wait line": self._lines.name(event.path)}
+        for group in arrived:
+            self._write_group(group, group.end, ends)
+        if event.kind == "cp_async":
+            for group in self._copies:
+                if (group.warp, group.number) not in self._slots:
+                    self._slots[group.warp, group.number] = self._free_slot(group.warp)
 
-    def _group(self, event: Event, number: int) -> _Group:
-        key = event.warp, number
-        if key not in self._groups:
-            taken = {group.slot for (warp, _), group in self._groups.items() if warp == event.warp}
-            slot = next(i for i in range(1, _TRACKS_PER_WARP) if i not in taken)
-            self._groups[key] = _Group(slot, event.position, event.step, self._lines.name(event.path))
-        return self._groups[key]
+    def _free_slot(self, warp: int) -> int:
+        taken = {slot for (other, _), slot in self._slots.items() if other == warp}
+        return next(slot for slot in range(1, _TRACKS_PER_WARP) if slot not in taken)
 
-    def _write_group(self, warp: int, number: int, end: int, ends: dict[str, Value]) -> None:
+    def _write_group(self, group: TracedGroup, end: int, ends: dict[str, Value]) -> None:
         """Write a group that is complete, if it was on its way at anything that is wanted."""
-        group = self._groups.pop((warp, number))
-        if end <= self._selection.first or group.first > self._selection.last:
+        warp, first, slot = group.warp, group.copies[0], self._slots.pop((group.warp, group.number))
+        if end <= self._selection.first or first.position > self._selection.last:
             return
-        while self._slots.get(warp, 0) < group.slot:
-            self._slots[warp] = self._slots.get(warp, 0) + 1
-            self._declare(warp, self._slots[warp])
+        while self._declared.get(warp, 0) < slot:
+            self._declared[warp] = self._declared.get(warp, 0) + 1
+            self._declare(warp, self._declared[warp])
+        ranges = joined_ranges([span for copy in group.copies for span in copy.ranges])
         values: dict[str, Value] = {
-            "group": number,
-            "bytes": group.size_bytes,
-            "cp.async instructions": group.copies,
-            "into shared memory": ", ".join(f"{first:#x} to {last - 1:#x}" for first, last in group.ranges),
-            "issued in": " ".join(filter(None, (group.step, group.line))),
-            "issued at": group.first,
+            "group": group.number,
+            "bytes": sum(copy.size_bytes for copy in group.copies),
+            "cp.async instructions": len(group.copies),
+            "into shared memory": ", ".join(f"{start:#x} to {last - 1:#x}" for start, last in ranges),
+            "issued in": " ".join(filter(None, (first.step, self._lines.name(first.path)))),
+            "issued at": first.position,
             "committed at": group.committed if group.committed >= 0 else "never",
             **ends,
         }
-        track = self._warp_track(warp, group.slot)
-        self._slice_begin(track, group.first, f"copy group {number}", values)
+        track = self._warp_track(warp, slot)
+        self._slice_begin(track, first.position, f"copy group {group.number}", values)
         self._out.event(SLICE_END, _time(end), track)
 
     # --- the end -------------------------------------------------------------------------------------------------------------
@@ -229,9 +203,8 @@ class PerfettoTrace:
             self._close(opened, self._warp_track(warp), 0)
         self._set_costs(self._last + 1, 0, 0)
         fault = fault_record(self._stepper)
-        for warp, number in list(self._groups):
-            ends: dict[str, Value] = {"waited for at": "never: the kernel faults before" if fault else "never"}
-            self._write_group(warp, number, self._stepper.position, ends)
+        for group in self._copies:
+            self._write_group(group, self._stepper.position, {"waited for at": "never: the kernel faults before" if fault else "never"})
         if fault is not None:
             warp = fault["warp"]
             track = self._warp_track(warp) if warp in self._open else _LAUNCH
@@ -263,9 +236,7 @@ def _calls(path: tuple[tuple[str, int], ...]) -> str:
 
 def _plain(value: Any) -> Value:
     """Facts of the header as an annotation."""
-    if isinstance(value, bool) or value is None:
-        return str(value)
-    if isinstance(value, (int, str)):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, dict):
         return ", ".join(f"{name}={item}" for name, item in value.items())

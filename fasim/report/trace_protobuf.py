@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from fasim.report.records import encoded
+
 #: values of an annotation
 Value = int | str
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -34,7 +36,7 @@ def number(field: int, value: int) -> bytes:
 
 def data(field: int, value: bytes | str) -> bytes:
     """A field with a message, bytes or a string."""
-    raw = value.encode() if isinstance(value, str) else value
+    raw = encoded(value) if isinstance(value, str) else value
     return varint(field << 3 | 2) + varint(len(raw)) + raw
 
 

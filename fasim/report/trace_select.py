@@ -6,21 +6,21 @@ The CTA is walked once to its end beforehand, which says how many there are and,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fasim.errors import ExecutionError, UsageError
-from fasim.isa import machine as m
 from fasim.sm.result import Hazard
 from fasim.trace.places import Places
 from fasim.trace.stepper import Stepper
+from fasim.trace.steps import step_mark
 
 Array = np.ndarray[Any, Any]
-_COPY_KINDS = (m.CP_ASYNC, m.CP_COMMIT, m.CP_WAIT)
-_COMMENT = re.compile(r"//(?!@)(.*)")
+_COMMENT = re.compile(r"\s*//(?!@)(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TraceFilters:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A position to look at. wanted: whether it passes the filters, otherwise it only issues, commits or waits for copies.
+    """A position to look at. wanted: whether it passes the filters, otherwise it is there for its pc alone.
 
     tile: as `Stepper.tile` counts, -1 before the first. follows: whether its warp's instruction before it was wanted, too.
     """
@@ -62,8 +62,8 @@ class Selection:
         Raises: UsageError for a warp, a tile or a step that does not occur, or if nothing is left.
         """
         self.filters, self.places = filters, stepper.places
-        if filters.warp is not None and not 0 <= filters.warp < stepper.state.warps:
-            raise UsageError(f"warp {filters.warp}: the CTA has warps 0 to {stepper.state.warps - 1}")
+        if filters.warp is not None:
+            stepper.state.checked_warp(filters.warp)
         if filters.tile is not None and stepper.places.tile_loop is None:
             raise UsageError(
                 f"tile {filters.tile}: kernel {stepper.kernel.name} has no loop, so there are no tiles; choose by step or warp"
@@ -76,10 +76,10 @@ class Selection:
         end, walker = stepper.end, stepper.walker
         assert end is not None
         self.total, self.failure = end, stepper.failure
-        self.hazards: tuple[Hazard, ...] = tuple(stepper.state.hazards if self.failure is None else self.failure.hazards)
-        self._true = {(each.kind, each.first, each.second) for each in self.hazards}
+        self.hazards: tuple[Hazard, ...] = walker.hazards or ()
         self._pcs: Array = np.array(walker.known_pcs[:end], np.int64)
         self._warps: Array = np.array(walker.known_warps[:end], np.int64)
+        self._of_warp: Array = np.ones(end, bool) if filters.warp is None else self._warps == filters.warp
         self._tiles = self._tiles_by_position()
         self._wanted = self._choose()
         found = np.flatnonzero(self._wanted)
@@ -99,7 +99,7 @@ class Selection:
 
     def _choose(self) -> Array:
         filters = self.filters
-        wanted = np.ones(self.total, bool) if filters.warp is None else self._warps == filters.warp
+        wanted = self._of_warp
         if filters.tile is not None:
             known = np.unique(self._tiles[wanted])
             if filters.tile not in known and self.failure is None:
@@ -109,7 +109,7 @@ class Selection:
                 raise UsageError(f"tile {filters.tile}: {where} {there}; -1 is what comes before the first")
             wanted = wanted & (self._tiles == filters.tile)
         if self.steps:
-            meant = np.array([step in self.steps for step in steps_by_pc(self.places)], bool)
+            meant = np.array([step in self.steps for step in self.places.every_step], bool)
             wanted = wanted & meant[self._pcs]
         return wanted
 
@@ -119,34 +119,23 @@ class Selection:
         parts += [f"tile {filters.tile}"] if filters.tile is not None else []
         return ", ".join([*parts, *([f"step {' or '.join(self.steps)}"] if self.steps else [])])
 
-    def lasting(self, hazards: Sequence[Hazard]) -> list[Hazard]:
-        """Those findings that nothing later explained in another way."""
-        return [each for each in hazards if (each.kind, each.first, each.second) in self._true]
+    @property
+    def tile_starts(self) -> tuple[tuple[int, int], ...]:
+        """Tiles with the positions at which the first of the chosen warps begins them, as far as these lie within what is chosen."""
+        at = np.flatnonzero(self.places.tile_pcs[self._pcs] & self._of_warp)
+        tiles, begun = np.unique(self._tiles[at], return_index=True)
+        starts = zip(tiles.tolist(), at[begun].tolist())
+        return tuple((tile, position) for tile, position in starts if self.first <= position <= self.last)
 
-    def positions(self, *, copies: bool = False, also: Array | None = None) -> Iterator[Chosen]:
-        """The positions that pass.
-
-        copies: also what the chosen warp, or all, issue, commit and wait for; also: so those of further pcs, as booleans by pc.
-
-        Returns: nothing that grows with their number.
-        """
-        warps = np.unique(self._warps)
-        before = dict.fromkeys(warps.tolist(), False)
-        looked = self._wanted
-        own = True if self.filters.warp is None else self._warps == self.filters.warp
-        for pcs in (np.isin(self.places.kinds, _COPY_KINDS) if copies else None, also):
-            if pcs is not None:
-                looked = looked | (pcs[self._pcs] & own)
+    def positions(self, further_pcs: Array | None = None) -> Iterator[Chosen]:
+        """The positions that pass, and those at which the chosen warp, or any, executes one of `further_pcs` (a bool for each pc)."""
+        before = dict.fromkeys(np.unique(self._warps).tolist(), False)
+        looked = self._wanted if further_pcs is None else self._wanted | (further_pcs[self._pcs] & self._of_warp)
         for position in range(self.total):
             wanted, warp = bool(self._wanted[position]), int(self._warps[position])
             if looked[position]:
                 yield Chosen(position, wanted, int(self._tiles[position]), wanted and before[warp])
             before[warp] = wanted
-
-
-def steps_by_pc(places: Places) -> list[str]:
-    """The step of each pc, as events name it."""
-    return [places.steps[pc] or places.step(pc) for pc in range(len(places.program))]
 
 
 def _words(text: str) -> list[str]:
@@ -159,35 +148,29 @@ def steps_named(places: Places, text: str) -> tuple[str, ...]:
     "S = QK^T" begins with the words of S_QK. A step says what stands in comments between its mark and its first line of code.
     Raises: UsageError listing the steps.
     """
-    known = list(dict.fromkeys(step for step in steps_by_pc(places) if step))
+    known = list(dict.fromkeys(step for step in places.every_step if step))
     if text in known:
         return (text,)
     words = _words(text)
     found = [step for step in known if _words(step) == words[: len(_words(step))]]
     if not found and words:
         phrase = f" {' '.join(words)} "
-        found = [step for step in known if phrase in f" {' '.join(_words(_comments(places, step)))} "]
+        found = [step for step, said in _comments(places).items() if step in known and phrase in f" {' '.join(_words(said))} "]
     if not found:
         raise UsageError(f"no step {text!r} in what is executed; there are: {', '.join(known) or 'none, the source marks no steps'}")
     return tuple(found)
 
 
-def _comments(places: Places, step: str) -> str:
-    """What the comments below the marks of a step say, up to its first line of code."""
-    said = []
+def _comments(places: Places) -> dict[str, str]:
+    """What the comments below the marks of each step say, up to its first line of code."""
+    said: dict[str, list[str]] = defaultdict(list)
     for file in dict.fromkeys(file for pc in range(len(places.program)) for file, _ in places.path(pc)):
-        inside = False
-        for line in _source_lines(places, file):
-            if re.fullmatch(rf"//@\s*{re.escape(step)}", line):
-                inside = True
-            elif inside and (comment := _COMMENT.fullmatch(line)):
-                said.append(comment[1].strip())
+        step = ""
+        for line in places.sources.lines(file):
+            if mark := step_mark(line):
+                step = mark
+            elif step and (comment := _COMMENT.fullmatch(line)):
+                said[step].append(comment[1])
             else:
-                inside = False
-    return " ".join(said)
-
-
-def _source_lines(places: Places, file: str) -> Iterator[str]:
-    """The lines of a source up to the last one that belongs to a step."""
-    last = max((line for pc in range(len(places.program)) for name, line in places.path(pc) if name == file), default=0)
-    return (places.sources.text(file, number) for number in range(1, last + 1))
+                step = ""
+    return {step: " ".join(texts) for step, texts in said.items()}

@@ -1,17 +1,19 @@
-"""Writing the trace of a CTA to a file, event by event: a trace never takes more memory than one event."""
+"""Writing the trace of a CTA to a file, event by event: what is written is not kept."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
 from fasim.errors import ExecutionError
+from fasim.gmem import Allocation
 from fasim.kernels.spec import Region, WatchedLine
-from fasim.report.buffers import PNG_BUFFERS, SVG_BUFFERS
+from fasim.report.buffers import BuffersTrace
 from fasim.report.matrices import row_result_pcs
 from fasim.report.trace_html import HtmlTrace
 from fasim.report.trace_json import JsonTrace
@@ -27,18 +29,11 @@ LONG_EVENTS, MEASURED_EVENTS = 20_000, 1_000
 
 
 class TraceFormat(Protocol):
-    """A way to write traces.
-
-    sees_copies: whether it wants to see what issues, commits and waits for copies, also what is not chosen; also: and which further pcs.
-    """
+    """A way to write traces."""
 
     @property
-    def sees_copies(self) -> bool:
-        """Whether copies are seen."""
-
-    @property
-    def also(self) -> Array | None:
-        """Which further instructions are seen, by pc."""
+    def further_pcs(self) -> Array | None:
+        """Instructions that it has to see also where they are not chosen, a bool for each pc; None for none."""
 
     def event(self, event: Event, chosen: Chosen) -> None:
         """Write what the instruction before the stepper's position did."""
@@ -47,12 +42,21 @@ class TraceFormat(Protocol):
         """Write the end; the stepper stands where the kernel ends."""
 
 
-FORMATS: dict[str, Callable[[BinaryIO, Stepper, Selection, dict[str, Any]], TraceFormat]] = {
-    ".html": HtmlTrace,
-    ".json": JsonTrace,
-    ".pftrace": PerfettoTrace,
-    ".svg": SVG_BUFFERS,
-    ".png": PNG_BUFFERS,
+@dataclass(frozen=True)
+class FileFormat:
+    """What a suffix means: make begins a trace, meaning is for a person."""
+
+    make: Callable[[BinaryIO, Stepper, Selection, dict[str, Any]], TraceFormat]
+    meaning: str
+
+
+#: by suffix
+FORMATS = {
+    ".html": FileFormat(HtmlTrace, "one page with the stepper's views, for a browser"),
+    ".json": FileFormat(JsonTrace, "one event a warp instruction"),
+    ".pftrace": FileFormat(PerfettoTrace, "opens in ui.perfetto.dev"),
+    ".svg": FileFormat(partial(BuffersTrace, "svg"), "a picture of the buffers in shared memory over time"),
+    ".png": FileFormat(partial(BuffersTrace, "png"), "the same"),
 }
 
 
@@ -77,13 +81,33 @@ def trace_header(
         **facts,
         "cta": list(stepper.ctaid),
         "warps": stepper.state.warps,
-        "buffers": [{"name": a.name, "address": a.address, "size_bytes": a.size_bytes} for a in allocations],
+        "buffers": [_buffer(stepper, each) for each in allocations],
         "regions": [dataclasses.asdict(region) for region in regions],
         "rows": [{"label": each.label, "total": each.total, "pcs": row_result_pcs(stepper.places, each)} for each in watched],
         "filters": {"warp": filters.warp, "tile": filters.tile, "steps": list(selection.steps)},
         "warp_instructions": selection.total,
         "event_count": selection.count,
     }
+
+
+def _buffer(stepper: Stepper, each: Allocation) -> dict[str, Any]:
+    place = {"name": each.name, "address": each.address, "size_bytes": each.size_bytes, "constant": each.constant}
+    return {**place, "dtype": stepper.elements.dtype(each.name), "shape": list(each.data.shape)}
+
+
+def walk(stepper: Stepper, selection: Selection, trace: TraceFormat) -> Iterator[Chosen]:
+    """Tell a format all that it has to see; the stepper ends where the kernel does.
+
+    Returns: each position, after the format was told of it.
+    """
+    for chosen in selection.positions(trace.further_pcs):
+        stepper.go_to(chosen.position)
+        stepper.step()
+        event = stepper.event()
+        assert event is not None
+        trace.event(event, chosen)
+        yield chosen
+    stepper.go_to(selection.total)
 
 
 def stream_trace(
@@ -104,20 +128,14 @@ def stream_trace(
     Returns: what was written. Raises: UsageError if the filters leave nothing.
     """
     selection = Selection(stepper, filters)
-    trace = FORMATS[suffix](file, stepper, selection, trace_header(stepper, selection, facts, watched, regions))
+    trace = FORMATS[suffix].make(file, stepper, selection, trace_header(stepper, selection, facts, watched, regions))
     start, written = file.tell(), 0
-    for chosen in selection.positions(copies=trace.sees_copies, also=trace.also):
-        stepper.go_to(chosen.position)
-        stepper.step()
-        event = stepper.event()
-        assert event is not None
-        trace.event(event, chosen)
+    for chosen in walk(stepper, selection, trace):
         written += chosen.wanted
         # a picture is written at the end, and is not long
         long = selection.count > LONG_EVENTS and file.tell() > start
         if announce is not None and chosen.wanted and written == MEASURED_EVENTS and long:
             announce(selection.count, start + (file.tell() - start) * selection.count // written)
-    stepper.go_to(selection.total)
     trace.finish()
     output = stepper.earlier_output + stepper.output
     return TraceSummary(selection.count, file.tell(), selection.failure, output)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from fasim.sm.state import CtaState, LaunchShape, Shared
 from fasim.sm.watch import Accounts, Checks, Shadows
 from fasim.warp.schedule import QUANTUM_INSTRUCTIONS, TURN_INSTRUCTIONS
 
+Array = np.ndarray[Any, Any]
 #: the longest that a slice should take
 SLICE_SECONDS = 0.1
 #: fruitless rounds before the states of the CTAs are compared with earlier ones
@@ -213,6 +214,32 @@ class GridRun:
     def _report(self, done: int) -> None:
         if self.progress is not None:
             self.progress(done, self.shape.ctas)
+
+    def last_writers(self, places: Sequence[tuple[int, int]]) -> list[int | None]:
+        """For each of some places in device memory (address and size) the last CTA that writes there, None for one where none does.
+
+        The launch has not run yet; CTAs run alone, one by one from the last to the first, so they must not communicate. Memory changes.
+        Raises: ExecutionError for a CTA that fails.
+        """
+        state, services = self._state(self.space.map_bytes), Services(self.program, self.space, lambda text: None)
+        bits: list[Array] = []
+        for address, size in places:
+            at = 0
+            for allocation in self.space.allocations:
+                if allocation.address <= address < allocation.address + allocation.size_bytes:
+                    bits.append(8 * at + address - allocation.address + np.arange(size))
+                at += allocation.map_bytes
+        found: list[int | None] = [None] * len(bits)
+        for cta in reversed(range(self.shape.ctas)):
+            for slot, value in {m.C_CTA: cta, m.C_CTA_END: cta + 1, m.C_STARTED: 0}.items():
+                state.set(slot, value)
+            self._turn(state, services, 0)
+            for i, each in enumerate(bits):
+                if found[i] is None and (state.writes[each >> 3] >> (each & 7) & 1).any():
+                    found[i] = cta
+            if None not in found:
+                break
+        return found
 
     # --- in parallel ----------------------------------------------------------------------------------------------------------
 

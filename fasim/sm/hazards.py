@@ -30,6 +30,8 @@ Place = tuple[tuple[str, int], ...]
 MEANING = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
 UNSYNCHRONISED = {h.F_DIVERGENT_BARRIER: "divergent_barrier", h.F_ABSENT_LANES: "absent_lanes", h.F_UNNAMED_LANES: "unnamed_lanes"}
 UNINIT = {m.SHARED: "uninit_shared", m.LOCAL: "uninit_local", COLLECTIVE_SPACE: "uninit_lane"}
+#: of any other state space, and copies that nobody waits for
+UNINIT_GLOBAL, NOT_WAITED = "uninit_global", "copy_not_waited"
 
 
 def checks_of(text: str) -> frozenset[str]:
@@ -252,7 +254,7 @@ class _Maker:
                 shown, words = left.first(), sorted(left.words())
                 found.append(
                     Hazard(
-                        kind="copy_not_waited",
+                        kind=NOT_WAITED,
                         space="shared",
                         scope="async",
                         severity="warning",
@@ -282,7 +284,7 @@ class _Maker:
         for r in records:
             if r.kind == h.F_READ_UNDEFINED and r.first in sinks:
                 space, buffer = r.detail & (1 << h.BUFFER_SHIFT) - 1, r.detail >> h.BUFFER_SHIFT
-                reads[UNINIT.get(space, "uninit_global"), self.place(r.first), buffer].records.append(r)
+                reads[UNINIT.get(space, UNINIT_GLOBAL), self.place(r.first), buffer].records.append(r)
         found = []
         for (kind, _, buffer), group in reads.items():
             decided = [sink for pc in {r.first for r in group.records} for sink in sinks[pc]]

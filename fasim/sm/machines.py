@@ -51,15 +51,15 @@ def link(program: Program, machine: Machine, *, shadows: bool = False) -> np.nda
 
 
 def _link_shadows(program: Program, machine: Machine, code: np.ndarray[Any, Any]) -> None:
-    from fasim.isa.rows import ROWS
+    from fasim.isa.rows import row_of
     from fasim.warp.shadow import SHADOWED, dest_operands, source_operands
 
     shadowed = {pc: use for pc, use in program.handlers.items() if code[pc, m.AT_KIND // 4] in (m.LANES, m.COLLECTIVE)}
-    shadowed = {pc: use for pc, use in shadowed.items() if ROWS[use.name].kind in SHADOWED}
+    shadowed = {pc: use for pc, use in shadowed.items() if row_of(use.name).kind in SHADOWED}
     addresses = machine.shadow_addresses(shadowed.values())
     for pc, use in shadowed.items():
         code.view(np.int64)[pc, m.AT_SHADOW // 8] = addresses[use]
-        dests, sources = dest_operands(ROWS[use.name]), source_operands(ROWS[use.name])
+        dests, sources = dest_operands(row_of(use.name)), source_operands(row_of(use.name))
         aux = len(dests) << AUX_DESTS | len(sources) << AUX_SOURCES
         for i, source in enumerate(sources[:SHOWN_SOURCES]):
             aux |= BANK_CODES[source.bank] << AUX_BANKS + 2 * i
@@ -73,9 +73,9 @@ def _reference_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, int]:
 
 @functools.cache
 def _reference_index(use: HandlerUse) -> int:
-    from fasim.isa.rows import ROWS  # a quarter of a second: only who needs rows pays
+    from fasim.isa.rows import row_of  # a quarter of a second: only who needs rows pays
 
-    row = ROWS[use.name]
+    row = row_of(use.name)
     handler = reference_handler(row, use.immediates)
     count = sum(max(a.count, 1) for a in (*row.dests, *row.sources) if a.type_ != "imm" and a.name != "active")
 
@@ -92,10 +92,10 @@ def _reference_shadow_addresses(uses: Iterable[HandlerUse]) -> dict[HandlerUse, 
 
 @functools.cache
 def _reference_shadow_index(use: HandlerUse) -> int:
-    from fasim.isa.rows import ROWS
+    from fasim.isa.rows import row_of
     from fasim.warp.shadow import dest_operands, reference_shadow_handler, source_operands
 
-    row = ROWS[use.name]
+    row = row_of(use.name)
     handler = reference_shadow_handler(row, use.immediates)
     count = len(dest_operands(row)) + len(source_operands(row))
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,18 +19,27 @@ from fasim.isa.operands import P_SPACE
 from fasim.isa.program import ModuleVariable, Program
 from fasim.sm.accounting import shared_accesses, totals
 from fasim.sm.arguments import Arguments
+from fasim.sm.bank0 import bank0_words
 from fasim.sm.grid import GridRun
 from fasim.sm.hazards import checks_of, hazards
 from fasim.sm.launch_options import LaunchOptions, completed, takes_launch_options
 from fasim.sm.limits import RESERVED_SMEM, RESERVED_SMEM_BYTES, launch_shape, triple
 from fasim.sm.machines import link, machine
+from fasim.sm.programs import (
+    load,
+    parse_index,
+    ptx_program,
+    ptx_register_names,
+    ptx_variables,
+    sass_program,
+    sass_register_names,
+)
 from fasim.sm.result import InstructionCount, LaunchResult
 from fasim.sm.services import HEAP_BYTES, HEAP_NAME
 from fasim.sm.state import LaunchShape, Shared
 from fasim.sm.symbol import Symbol
 from fasim.sm.watch import aligned
 from fasim.toolchain import CompiledModule, compile_cuda, find_entry, plain_name
-from fasim.toolchain.cache import cached
 from fasim.toolchain.signature import Declared, signature, variable_dtype
 
 if TYPE_CHECKING:
@@ -46,7 +53,7 @@ class Module:
 
     def __init__(self, ptx: str, path: str, arch: Architecture, compiled: CompiledModule | None = None) -> None:
         self.ptx, self.path, self.arch, self.compiled = ptx, path, arch, compiled
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[tuple[str, str], Program] = {}
         self._data: dict[str, Array] = {}
         self._signatures: dict[str, list[Declared] | None] = {}
 
@@ -56,7 +63,7 @@ class Module:
     @functools.cached_property
     def _index(self) -> tuple[list[str], dict[str, str]]:
         """Entry names and the names of variables, from the cache if this PTX was seen before."""
-        return _load(self.ptx, "index", lambda: _parse_index(self.ptx, self.path))  # type: ignore[no-any-return]
+        return load(self.ptx, "index", lambda: parse_index(self.ptx, self.path))  # type: ignore[no-any-return]
 
     @property
     def kernel_names(self) -> list[str]:
@@ -68,19 +75,35 @@ class Module:
         """__device__ and __constant__ variables by their plain names, without those that the compiler made."""
         return sorted(name for name in self._index[1] if "$" not in name)
 
-    def kernel(self, name: str | None = None) -> Kernel:
-        """A kernel by exact, plain or template name; the only one if no name is given.
+    def kernel(self, name: str | None = None, isa: str = "ptx") -> Kernel:
+        """A kernel by exact, plain or template name; the only one if no name is given. isa: "ptx", or "sass" to run the machine code.
 
-        Raises: UsageError listing the kernels; UnsupportedInstruction if it needs what fasim does not model.
+        Raises: UsageError listing the kernels, or without machine code; UnsupportedInstruction if it needs what fasim does not model.
         """
+        if isa not in ("ptx", "sass"):
+            raise UsageError(f"isa {isa!r}: there are ptx and sass")
         lowered = self.compiled.lowered_names if self.compiled else {}
         if not self._index[0]:
             source = self.compiled.source_path if self.compiled else self.path
             raise UsageError(f"{source} has no kernel: no function is marked {'__global__' if self.compiled else '.entry'}")
         entry = lowered.get(name or "") or find_entry(self._index[0], name)
-        if entry not in self._programs:
-            self._programs[entry] = _program(self.ptx, self.path, entry, self.arch.number)
-        return Kernel(self, self._programs[entry])
+        if (entry, isa) not in self._programs:
+            if isa == "ptx":
+                self._programs[entry, isa] = ptx_program(self.ptx, self.path, entry, self.arch.number)
+            else:
+                self._programs[entry, isa] = sass_program(self.cubin(), self.ptx, self.path, entry, self.arch.number)
+        return Kernel(self, self._programs[entry, isa])
+
+    def cubin(self) -> bytes:
+        """The machine code; of PTX text ptxas makes it.
+
+        Raises: as `fasim.toolchain.ptxas.assemble`.
+        """
+        if self.compiled is not None:
+            return self.compiled.cubin
+        from fasim.toolchain.ptxas import assemble
+
+        return assemble(self.ptx, self.path, self.arch.name).cubin
 
     def symbol(self, name: str) -> Symbol:
         """A variable by its plain name.
@@ -106,69 +129,13 @@ class Module:
         return self._signatures[program.name]
 
     def _variables(self) -> list[ModuleVariable]:
-        return _variables(self.ptx, self.path, self.arch.number)
+        return ptx_variables(self.ptx, self.path, self.arch.number)
 
     def data(self, variable: ModuleVariable) -> Array:
         """The memory of a variable, which all kernels of the module share."""
         if variable.name not in self._data:
             self._data[variable.name] = np.frombuffer(variable.initial, np.uint8).copy()
         return self._data[variable.name]
-
-
-def _parse_index(ptx: str, path: str) -> tuple[list[str], dict[str, str]]:
-    from fasim.ptx.parser import parse
-
-    module = parse(ptx, path)
-    variables = {plain_name(v.name): v.name for v in module.variables.values() if v.state_space in ("global", "const")}
-    return list(module.entries), variables
-
-
-def _program(ptx: str, path: str, entry: str, arch: int) -> Program:
-    def make() -> Program:
-        from fasim.ptx.lower import lower
-        from fasim.ptx.parser import parse
-
-        return lower(parse(ptx, path), entry, arch)
-
-    return _load(ptx, f"{path} {entry} {arch}", make)  # type: ignore[no-any-return]
-
-
-def _register_names(ptx: str, path: str, entry: str, arch: int) -> RegisterNames:
-    def make() -> RegisterNames:
-        from fasim.ptx.names import register_names
-        from fasim.ptx.parser import parse
-
-        return register_names(parse(ptx, path), entry, arch)
-
-    return _load(ptx, f"{path} {entry} {arch} names", make)  # type: ignore[no-any-return]
-
-
-def _variables(ptx: str, path: str, arch: int) -> list[ModuleVariable]:
-    def make() -> list[ModuleVariable]:
-        from fasim.ptx.lower import module_variables
-        from fasim.ptx.parser import parse
-
-        return module_variables(parse(ptx, path), arch)
-
-    return _load(ptx, f"{path} variables", make)  # type: ignore[no-any-return]
-
-
-def _load(ptx: str, what: str, make: Callable[[], Any]) -> Any:
-    """A pickled result from the cache, keyed by the PTX and by our own sources."""
-    key = hashlib.sha256(f"{lowering_digest()} {what} {len(ptx)} {ptx}".encode("utf-8", "surrogateescape")).hexdigest()
-    return pickle.loads(cached(key, ".pickle", lambda: pickle.dumps(make(), protocol=5)))
-
-
-@functools.cache
-def lowering_digest() -> str:
-    """Hash of the sources that parse and lower PTX."""
-    import fasim
-
-    digest, root = hashlib.sha256(), Path(fasim.__file__).parent
-    for package in ("numerics", "isa", "ptx"):
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class Kernel:
@@ -183,6 +150,11 @@ class Kernel:
         return self.program.title
 
     @property
+    def isa(self) -> str:
+        """What is run: "ptx", or "sass" for machine code."""
+        return "sass" if self.program.barriers_only else "ptx"
+
+    @property
     def signature(self) -> list[Declared] | None:
         """The parameters by name and C++ type, None where only PTX is known."""
         return self.module.signature(self.program)
@@ -194,9 +166,11 @@ class Kernel:
 
     @property
     def register_names(self) -> RegisterNames:
-        """Which register of the PTX stands in which row, worked out when it is asked for."""
-        module = self.module
-        return _register_names(module.ptx, module.path, self.program.name, module.arch.number)
+        """Which register of the code stands in which row, worked out when it is asked for."""
+        module, entry = self.module, self.program.name
+        if self.isa == "sass":
+            return sass_register_names(module.cubin(), module.ptx, module.path, entry, module.arch.number)
+        return ptx_register_names(module.ptx, module.path, entry, module.arch.number)
 
     @property
     def registers(self) -> int:
@@ -283,7 +257,7 @@ class Kernel:
         shared = Shared(
             code=link(program, chosen, shadows=bool(wanted)),
             pool=program.pool,
-            template=self._template(shape, workspace),
+            template=self._template(shape, workspace, params),
             specials=np.array(program.specials, np.int64).reshape(-1, 2),
             params=params,
             allocations=space.table(),
@@ -295,7 +269,7 @@ class Kernel:
         run.shadows = arguments.shadows(checked=bool(wanted))
         return run, arguments
 
-    def _template(self, shape: LaunchShape, workspace: int) -> Array:
+    def _template(self, shape: LaunchShape, workspace: int, params: Array) -> Array:
         program = self.program
         template = aligned(len(program.template))
         template[:] = program.template
@@ -310,6 +284,8 @@ class Kernel:
             "%envreg2": workspace & 0xFFFFFFFF,
             RESERVED_SMEM: shape.smem_bytes - RESERVED_SMEM_BYTES,
         }
+        if program.parameter_base:
+            values |= bank0_words(program, shape, params)
         for name, row in program.launch_rows.items():
             template[row : row + m.ROW32_BYTES].view(np.uint32)[:] = values[name]
         return template

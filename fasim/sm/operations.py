@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fasim.isa import machine as m
-from fasim.isa.operands import M_COUNT, M_TRANSPOSED, P_BYTES, P_SPACE, P_VECTOR
+from fasim.isa.operands import A_DEST, A_ELEMENTS, M_COUNT, M_TRANSPOSED, P_BYTES, P_SPACE, P_VECTOR
 from fasim.isa.program import Program
 from fasim.smem.wavefronts import OPERATIONS
 
@@ -25,10 +25,12 @@ def operation_of(program: Program, pc: int) -> str:
         transposed = ".T" if program.operand(pc, M_TRANSPOSED) else ""
         name = f"{'LDSM' if kind == m.LDMATRIX else 'STSM'}.x{program.operand(pc, M_COUNT)}{transposed}"
     elif kind == m.CP_ASYNC:
-        name = f"LDGSTS.{'cg' if 'cg' in modifiers else 'ca'}{size}"
+        # as PTX and as machine code say it
+        name = f"LDGSTS.{'cg' if {'cg', 'BYPASS'} & set(modifiers) else 'ca'}{size}"
     else:
-        family = "RED.shared" if modifiers[:1] == ["red"] else "ATOMS"
-        name = next((f"{family}.{each}" for each in modifiers if f"{family}.{each}" in OPERATIONS), "")
+        family = "RED.shared" if program.operand(pc, A_ELEMENTS + A_DEST) < 0 else "ATOMS"
+        operations = [each.lower() for each in modifiers] if "POPC" not in modifiers else ["add"]
+        name = next((f"{family}.{each}" for each in operations if f"{family}.{each}" in OPERATIONS), "")
         if modifiers[-1].startswith(("f", "bf")) or size == 2:
             name = ""
         elif size == 8:

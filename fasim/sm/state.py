@@ -95,7 +95,7 @@ class CtaState:
         warps = shape.warps
         stride = len(program.template)
         self.registers = aligned(warps * stride)
-        self.smem = aligned(shape.smem_bytes)
+        self.smem = aligned(shape.smem_bytes + program.reserved_smem_bytes)
         self.local = aligned(warps * 32 * program.local_bytes)
         self.warps = np.zeros(warps * m.WARP_BYTES // 8, np.int64)
         self.splits = np.zeros(warps * m.SPLITS_PER_WARP * m.SPLIT_BYTES // 8, np.int64)
@@ -113,7 +113,7 @@ class CtaState:
         self.queue = np.zeros(warps * queue_bytes(self.capacity), np.uint8)
         self.context = np.zeros(m.CONTEXT_WORDS, np.int64)
         self.accounts = Accounts(program) if count and program.sites else None
-        user_bytes = program.static_smem_bytes + shape.dynamic_smem_bytes
+        user_bytes = program.reserved_smem_bytes + program.static_smem_bytes + shape.dynamic_smem_bytes
         self.checks = Checks(program, warps, self.smem, self.local, user_bytes, shadows) if shadows is not None else None
         self._fill(map_bytes)
 
@@ -146,7 +146,8 @@ class CtaState:
             self.set(slot, array.ctypes.data)
         values = {
             m.C_REG_STRIDE: len(program.template),
-            m.C_SMEM_BYTES: shape.smem_bytes,
+            m.C_SMEM_BYTES: len(self.smem),
+            m.C_BARRIERS_ONLY: int(program.barriers_only),
             m.C_LOCAL_BYTES: program.local_bytes,
             m.C_PARAM_BYTES: program.param_bytes,
             m.C_ALLOC_COUNT: len(shared.allocations),

@@ -11,20 +11,21 @@ import numpy as np
 
 from fasim.errors import UsageError
 from fasim.isa import machine as m
+from fasim.sm.hazards import NOT_WAITED, RACES, UNINIT, UNINIT_GLOBAL, UNSYNCHRONISED
 from fasim.trace.event import Event
 from fasim.trace.places import Places
-from fasim.trace.view import StateView, lanes_array
+from fasim.trace.view import StateView, lanes_array, mask_of, register_bits, text_name
 
 if TYPE_CHECKING:
-    from fasim.ptx.names import RegisterNames
+    from fasim.ptx.names import OperandName, RegisterNames
 
 Array = np.ndarray[Any, Any]
 _NUMBERS = {"f32": "<f", "f64": "<d", "f16": "<e"}
 #: kinds of findings, by the check that finds them
 HAZARD_GROUPS = {
-    "race": ("RAW", "WAR", "WAW", "copy_not_waited"),
-    "init": ("uninit_shared", "uninit_global", "uninit_local", "uninit_lane"),
-    "sync": ("divergent_barrier", "absent_lanes", "unnamed_lanes"),
+    "race": (*RACES.values(), NOT_WAITED),
+    "init": (*UNINIT.values(), UNINIT_GLOBAL),
+    "sync": tuple(UNSYNCHRONISED.values()),
 }
 
 
@@ -32,18 +33,23 @@ HAZARD_GROUPS = {
 class Breakpoint:
     """Base of all breakpoints.
 
-    before: True for those that stop before an instruction runs, where its warp comes to one of `pcs`; the others stop behind an
+    before: True for those that stop before an instruction runs, where its warp comes to one of `pcs`; the others stop after an
     instruction at one of `pcs` of which `hit` says so.
     """
 
     before: ClassVar[bool] = False
+
+    @property
+    def every_warp(self) -> bool:
+        """Whether it looks at what all warps do, also where one is watched."""
+        return False
 
     def pcs(self, places: Places, names: RegisterNames) -> Array:
         """The instructions that it can stop at, bool by pc."""
         raise NotImplementedError
 
     def hit(self, event: Event, state: StateView) -> bool:
-        """Whether an instruction did it; the state is that behind it."""
+        """Whether an instruction did it; the state is that after it."""
         return True
 
 
@@ -113,9 +119,14 @@ class ConflictBreak(Breakpoint):
 
 @dataclass(frozen=True)
 class HazardBreak(Breakpoint):
-    """A new finding of the checks. kind: as in `Hazard`, or one of HAZARD_GROUPS, "" for any."""
+    """A new finding of the checks, by any warp. kind: as in `Hazard`, or one of HAZARD_GROUPS, "" for any."""
 
     kind: str = ""
+
+    @property
+    def every_warp(self) -> bool:
+        """Always: it takes two warps to race."""
+        return True
 
     def pcs(self, places: Places, names: RegisterNames) -> Array:
         """All instructions: an undefined value may decide something anywhere.
@@ -152,7 +163,8 @@ class NanBreak(Breakpoint):
 class RegisterBreak(Breakpoint):
     """A register that changes, or gets a value. value: None for any change; a float means a number of the register's type.
 
-    lane, warp: None for any. function: where the register is, "" for any.
+    name: as the PTX or `RegisterNames` has it. lane, warp: None for any. function: where the register is, "" for any. all_warps: also
+    those that are not watched.
     """
 
     name: str
@@ -160,6 +172,12 @@ class RegisterBreak(Breakpoint):
     lane: int | None = None
     warp: int | None = None
     function: str = ""
+    all_warps: bool = False
+
+    @property
+    def every_warp(self) -> bool:
+        """If it says whose register it is."""
+        return self.all_warps or self.warp is not None
 
     def pcs(self, places: Places, names: RegisterNames) -> Array:
         """What writes it.
@@ -168,38 +186,47 @@ class RegisterBreak(Breakpoint):
         """
 
         def writes(pc: int) -> bool:
-            return any(each.writes and each.name == self.name for each in names.operands[pc])
+            return any(each.writes and self._is(each) for each in names.operands[pc])
 
         found = _where(places, writes)
         if self.function:
             found &= _where(places, lambda pc: names.function_at(pc) == self.function)
         if not found.any():
-            raise UsageError(f"nothing in kernel {places.program.title} writes a register {self.name}")
+            written = dict.fromkeys(text_name(each.name) for operands in names.operands for each in operands if each.writes)
+            some = ", ".join([name for name in written if name][:3])
+            hint = f"; the PTX names them, for example {some}" if some else ""
+            raise UsageError(f"nothing in kernel {places.program.title} writes a register {self.name}{hint}")
         if self.lane is not None and not 0 <= self.lane < 32:
             raise UsageError(f"lane {self.lane}: a warp has lanes 0 to 31")
         if self.value is not None:
             for pc in np.flatnonzero(found):
                 for each in names.operands[pc]:
-                    if each.writes and each.name == self.name:
-                        self._bits(each.seen_as, each.bank)
+                    if each.writes and self._is(each):
+                        self._bits(each)
         return found
 
     def hit(self, event: Event, state: StateView) -> bool:
         """Whether it changed, or has the value now."""
-        if self.warp not in (None, event.warp):
-            return False
-        for change in event.registers:
-            if change.operand.name == self.name:
-                lanes = lanes_array(event.active)
+        elsewhere = event.arrival.results if event.arrival is not None else ()
+        found = [(event.warp, change, event.active) for change in event.registers]
+        found += [(warp, change, m.ALL_LANES if self.value is None else mask_of(change.changed)) for warp, change in elsewhere]
+        for warp, change, active in found:
+            if self.warp in (None, warp) and self._is(change.operand):
+                lanes = lanes_array(active)
                 if self.lane is not None:
                     lanes = lanes & (np.arange(32) == self.lane)
-                same = change.changed if self.value is None else change.new == self._bits(change.operand.seen_as, change.operand.bank)
-                return bool((same & lanes).any())
+                same = change.changed if self.value is None else change.new == self._bits(change.operand)
+                if (same & lanes).any():
+                    return True
         return False
 
-    def _bits(self, type_: str, bank: int) -> int | bool:
+    def _is(self, operand: OperandName) -> bool:
+        return self.name in (operand.name, text_name(operand.name))
+
+    def _bits(self, operand: OperandName) -> int | bool:
         assert self.value is not None
-        if bank == 1:
+        type_ = operand.seen_as
+        if operand.bank == 1:
             return bool(self.value)
         if isinstance(self.value, float):
             if type_ not in _NUMBERS:
@@ -208,16 +235,49 @@ class RegisterBreak(Breakpoint):
                 return int.from_bytes(struct.pack(_NUMBERS[type_], self.value), "little")
             except OverflowError:
                 raise UsageError(f"register {self.name} is {type_}, too small for {self.value}") from None
-        return int(self.value) & ((1 << bank) - 1)
+        return int(self.value) & ((1 << register_bits(type_, operand.bank)) - 1)
 
 
 @dataclass(frozen=True)
-class MemoryBreak(Breakpoint):
-    """A write to some bytes. where: "shared", or the name of a buffer, which byte_offset counts from; value: what they must hold then."""
+class _BytesBreak(Breakpoint):
+    """Some bytes of memory, whichever warp accesses them. where: "shared", or the name of a buffer, which byte_offset counts from."""
 
     where: str
     byte_offset: int
     size_bytes: int = 4
+
+    @property
+    def every_warp(self) -> bool:
+        """Always: a value comes most often from another warp."""
+        return True
+
+    def _bytes(self, state: StateView) -> Array:
+        """What is there."""
+        if self.where == "shared":
+            return state.shared_memory
+        buffers = state.buffers
+        if self.where not in buffers:
+            raise UsageError(f"no buffer {self.where!r}; there are: shared, {', '.join(buffers)}")
+        return buffers[self.where].reshape(-1).view(np.uint8)
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """The state spaces in which the bytes are."""
+        return ("shared",) if self.where == "shared" else ("global", "const")
+
+    def meets(self, first: int, end: int, state: StateView) -> bool:
+        """Whether some of the bytes are between two addresses of one of `spaces`, the second excluded."""
+        place: tuple[str, int] | None = (self.where, first)
+        if self.where != "shared":
+            place = state.buffer_at(first)
+        start = self.byte_offset
+        return place is not None and place[0] == self.where and place[1] < start + self.size_bytes and start < place[1] + end - first
+
+
+@dataclass(frozen=True)
+class MemoryBreak(_BytesBreak):
+    """A write to some bytes by any warp; value: what they must hold then."""
+
     value: bytes | None = None
 
     def pcs(self, places: Places, names: RegisterNames) -> Array:
@@ -226,21 +286,24 @@ class MemoryBreak(Breakpoint):
 
     def hit(self, event: Event, state: StateView) -> bool:
         """Whether they were written, and hold the value now."""
-        start, data = self.byte_offset, state.shared_memory
-        spaces: tuple[str, ...] = ("shared",)
-        if self.where != "shared":
-            buffers = state.buffers
-            if self.where not in buffers:
-                raise UsageError(f"no buffer {self.where!r}; there are: shared, {', '.join(buffers)}")
-            data, spaces = buffers[self.where].reshape(-1).view(np.uint8), ("global", "const")
-        for space in spaces:
-            for first, end in event.written_ranges(space):
-                place: tuple[str, int] | None = (self.where, first)
-                if self.where != "shared":
-                    place = state.buffer_at(first)
-                if place is not None and place[0] == self.where and place[1] < start + self.size_bytes and start < place[1] + end - first:
-                    return self.value is None or data[start : start + self.size_bytes].tobytes() == self.value
-        return False
+        data = self._bytes(state)
+        if not any(self.meets(first, end, state) for space in self.spaces for first, end in event.written_ranges(space)):
+            return False
+        return self.value is None or data[self.byte_offset : self.byte_offset + self.size_bytes].tobytes() == self.value
+
+
+@dataclass(frozen=True)
+class ReadBreak(_BytesBreak):
+    """A read of some bytes by any warp; copies read where they are issued."""
+
+    def pcs(self, places: Places, names: RegisterNames) -> Array:
+        """What reads memory."""
+        return np.isin(places.kinds, (m.LOAD, m.ATOM, m.LDMATRIX, m.CP_ASYNC))
+
+    def hit(self, event: Event, state: StateView) -> bool:
+        """Whether they were read."""
+        self._bytes(state)
+        return any(self.meets(first, end, state) for space in self.spaces for first, end in event.read_ranges(space))
 
 
 @dataclass(frozen=True, eq=False)

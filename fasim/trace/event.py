@@ -11,11 +11,12 @@ import numpy as np
 from fasim.isa import machine as m
 from fasim.isa import operands as o
 from fasim.isa.program import SourceInstruction
+from fasim.sm.findings import lanes_of, pc_of
 from fasim.sm.operations import operation_of
 from fasim.sm.result import Hazard
 from fasim.sm.state import CtaState
 from fasim.smem.wavefronts import Wavefronts, count_wavefronts
-from fasim.trace.view import PendingCopy, committed_groups, joined_ranges, lanes_array, pending_copies, row_values
+from fasim.trace.view import PendingCopy, committed_groups, joined_ranges, lanes_array, mask_of, numbers, pending_copies, row_values
 
 if TYPE_CHECKING:
     from fasim.ptx.names import OperandName, RegisterNames
@@ -66,25 +67,36 @@ class Access:
             return None
         return count_wavefronts(self.op, self.addresses, self.lanes, self.arch, self.sources or None)
 
+    def places(self, space: str = "") -> dict[int, int]:
+        """The first byte that each lane accesses in a state space ("": that of the access)."""
+        taken = {lane: self.addresses[lane] for lane in lanes_of(self.lanes)}
+        if self.space == "generic" and space not in ("", "generic"):
+            found = {lane: _window(m.GENERIC, at) for lane, at in taken.items()}
+            return {lane: at for lane, (where, at) in found.items() if m.SPACE_NAMES[where] == space}
+        return taken if space in ("", self.space) else {}
+
     def ranges(self, space: str = "") -> tuple[tuple[int, int], ...]:
         """The bytes that are accessed in a state space ("": that of the access), joined, ends excluded."""
-        places = [at for lane, at in enumerate(self.addresses) if self.lanes >> lane & 1]
-        if self.space == "generic" and space not in ("", "generic"):
-            found = [_window(m.GENERIC, at) for at in places]
-            places = [at for where, at in found if m.SPACE_NAMES[where] == space]
-        elif space not in ("", self.space):
-            return ()
+        return joined_ranges([(at, at + self.bytes_per_lane) for at in self.places(space).values()])
+
+    def source_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The bytes of global memory that cp.async reads, joined, ends excluded."""
+        places = [self.sources[lane] for lane in lanes_of(self.lanes)] if self.sources else []
         return joined_ranges([(at, at + self.bytes_per_lane) for at in places])
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Lanes at a barrier of the CTA. count: of threads, 0 for all; opened: whether they were the last."""
+    """Lanes at a barrier of the CTA. count: of threads, 0 for all; opened: whether they were the last.
+
+    results: what it then writes to registers of other warps, which have waited there: warp and destination.
+    """
 
     operation: str
     number: int
     count: int
     opened: bool
+    results: tuple[tuple[int, RegisterChange], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +116,7 @@ class Event:
     """What the instruction did that was executed between a position and the next.
 
     path: source places from the kernel's line inwards. lanes: at the instruction; active: those that its guard lets execute it.
-    executed: False if they only began to wait there for others.
+    executed: False if they only began to wait there for others: then they have written and accessed nothing.
     """
 
     position: int
@@ -137,7 +149,7 @@ class Event:
         for change in self.registers:
             if change.operand.is_float:
                 found |= is_nan(change.new, change.operand.seen_as)
-        return _mask(found & lanes_array(self.active))
+        return mask_of(found & lanes_array(self.active))
 
     @cached_property
     def new_nan_lanes(self) -> int:
@@ -147,7 +159,7 @@ class Event:
             brought |= is_nan(values, operand.seen_as)
         if self.source.mnemonic.startswith(("mma", "wmma", "shfl")):
             brought[:] = brought.any()
-        return self.nan_lanes & ~_mask(brought)
+        return self.nan_lanes & ~mask_of(brought)
 
     def written_ranges(self, space: str) -> tuple[tuple[int, int], ...]:
         """The bytes of a state space that were written."""
@@ -158,15 +170,20 @@ class Event:
             return ()
         return access.ranges(space)
 
-
-def _mask(lanes: Array) -> int:
-    return sum(1 << lane for lane in np.flatnonzero(lanes).tolist())
+    def read_ranges(self, space: str) -> tuple[tuple[int, int], ...]:
+        """The bytes of a state space that were read, cp.async reads where it is issued."""
+        access = self.access
+        if access is None:
+            return ()
+        if access.sources:
+            return access.source_ranges() if space == "global" else ()
+        return access.ranges(space) if access.reads else ()
 
 
 def is_nan(values: Array, type_: str) -> Array:
     """Which lanes hold a not-a-number, of pairs at least one."""
     if type_ in ("f32", "f64"):
-        return np.asarray(np.isnan(values.view(f"<f{type_[1:].replace('32', '4').replace('64', '8')}")))
+        return np.asarray(np.isnan(numbers(values, type_)))
     exponent, fraction = (0x7C00, 0x3FF) if type_ in ("f16", "f16x2") else (0x7F80, 0x7F)
     halves = values.astype("<u4").view("<u2").reshape(-1, 2)
     if not type_.endswith("x2"):
@@ -217,7 +234,7 @@ def access_of(state: CtaState, warp: int, pc: int, active: int, arch: str) -> Ac
     lanes = active
     if kind in (m.LDMATRIX, m.STMATRIX):
         lanes &= (1 << 8 * program.operand(pc, o.M_COUNT)) - 1
-    taking = [lane for lane in range(32) if lanes >> lane & 1]
+    taking = lanes_of(lanes)
     raw, addresses, spaces = _addresses(state, warp, pc), [0] * 32, set()
     for lane in taking:
         where, addresses[lane] = _window(space, raw[lane])
@@ -243,13 +260,35 @@ def access_of(state: CtaState, warp: int, pc: int, active: int, arch: str) -> Ac
 
 def _landed(before: list[PendingCopy], after: list[PendingCopy]) -> tuple[tuple[int, int], ...]:
     """Where bytes arrived, of copies that were pending before and are not any more."""
-    left = {(copy.groups[lane], at) for copy in after for lane, at in enumerate(copy.byte_offsets) if copy.lanes >> lane & 1}
+    left = {(copy.groups[lane], copy.byte_offsets[lane]) for copy in after for lane in lanes_of(copy.lanes)}
     spans = []
     for copy in before:
-        for lane, at in enumerate(copy.byte_offsets):
-            if copy.lanes >> lane & 1 and (copy.groups[lane], at) not in left:
+        for lane in lanes_of(copy.lanes):
+            at = copy.byte_offsets[lane]
+            if (copy.groups[lane], at) not in left:
                 spans.append((at, at + copy.bytes_per_lane))
     return joined_ranges(spans)
+
+
+def _barrier(state: CtaState, warp: int, pc: int, active: int) -> tuple[int, int]:
+    """Number and count of the barrier that an instruction is about to come to."""
+    number, count = state.program.operand(pc, o.BAR_NUMBER), state.program.operand(pc, o.BAR_COUNT)
+    lane = lanes_of(active)[0]
+    return tuple(int(row_values(state, warp, 32, row)[lane]) if row >= 0 else 0 for row in (number, count))  # type: ignore[return-value]
+
+
+def _results(state: CtaState, warp: int, number: int, names: RegisterNames) -> list[tuple[int, OperandName, Array, int]]:
+    """Destinations of the other warps that wait at a barrier: warp, operand, its 32 lanes, and lanes that hold no value yet."""
+    found = []
+    for other in range(state.shape.warps):
+        for split in state.splits_of(other) if other != warp else ():
+            if split.state == m.AT_BARRIER and split.detail == number:
+                pc = pc_of(split)
+                for each in names.operands[pc]:
+                    if each.writes and not each.name.startswith("~"):
+                        fresh = 0 if names.holds(each.name, pc) else split.mask
+                        found.append((other, each, row_values(state, other, each.bank, each.row), fresh))
+    return found
 
 
 class Capture:
@@ -269,7 +308,10 @@ class Capture:
         self.count = int(state.run_counts[pc])
         self.pending = pending_copies(state, warp) if self.kind == m.CP_WAIT else []
         groups = committed_groups(state, warp) if self.kind == m.CP_COMMIT else ()
-        self.group = max((group for lane, group in enumerate(groups) if self.active >> lane & 1), default=-1)
+        self.group = max((groups[lane] for lane in lanes_of(self.active)), default=-1) if groups else -1
+        # a result may stand where these stood
+        self.barrier = _barrier(state, warp, pc, self.active) if self.kind == m.BAR and self.active else None
+        self.waiting = [] if self.barrier is None else _results(state, warp, self.barrier[0], names)
 
     def registers(self, state: CtaState) -> tuple[RegisterChange, ...]:
         """The destinations, now that it has been executed; those that lowering made only if there are no others."""
@@ -279,16 +321,14 @@ class Capture:
 
     def arrival(self, state: CtaState) -> Arrival | None:
         """What a barrier did."""
-        if self.kind != m.BAR or not self.active:
+        if self.barrier is None:
             return None
-        program, pc = state.program, self.pc
-        lane = (self.active & -self.active).bit_length() - 1
-        number = int(row_values(state, self.warp, 32, program.operand(pc, o.BAR_NUMBER))[lane])
-        row = program.operand(pc, o.BAR_COUNT)
-        count = int(row_values(state, self.warp, 32, row)[lane]) if row >= 0 else 0
-        waits = any(s.state == m.AT_BARRIER and s.detail == number and s.pc == pc for s in state.splits_of(self.warp))
-        operation = BAR_OPERATIONS[program.operand(pc, o.BAR_OP)]
-        return Arrival(operation, number, count, not waits and operation != "arrive")
+        number, count = self.barrier
+        operation = BAR_OPERATIONS[state.program.operand(self.pc, o.BAR_OP)]
+        opened = not int(state.bars.reshape(m.BARRIERS, -1)[number, m.B_ARRIVED // 8])
+        changes = [(warp, each, old, row_values(state, warp, each.bank, each.row), fresh) for warp, each, old, fresh in self.waiting]
+        results = tuple((warp, RegisterChange(each, old, new, fresh)) for warp, each, old, new, fresh in changes)
+        return Arrival(operation, number, count, opened, results if opened else ())
 
     def copies(self, state: CtaState) -> CopyStep | None:
         """What a commit or a wait did."""

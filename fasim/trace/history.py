@@ -26,7 +26,7 @@ def flat_bytes(array: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Old contents of lines of one buffer, and of what is left behind the last whole line (None: it did not change)."""
+    """Old contents of lines of one buffer, and of what is left after the last whole line (None: it did not change)."""
 
     lines: Array
     old: Array
@@ -124,7 +124,7 @@ class History:
         return self.frames[-1].position
 
     def rewind_position(self, position: int) -> int:
-        """The latest keyframe that is not behind a position."""
+        """The latest keyframe that is not after a position."""
         return max(frame.position for frame in self.frames if frame.position <= position)
 
     def push(self, position: int, extra: Any) -> None:
@@ -149,7 +149,7 @@ class History:
         self._begun = None
 
     def rewind(self, position: int) -> Keyframe:
-        """Put the buffers back to the latest keyframe that is not behind `position`; later ones are given up."""
+        """Put the buffers back to the latest keyframe that is not after `position`; later ones are given up."""
         self._finish()
         if self._way_back is not None:
             position = min(position, self._way_back)

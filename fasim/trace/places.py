@@ -62,7 +62,12 @@ class Places:
 
     def step(self, pc: int) -> str:
         """The step of the algorithm, "" where none is marked."""
-        return self.sources.step_of(self.source(pc))
+        return self.every_step[pc]
+
+    @cached_property
+    def every_step(self) -> list[str]:
+        """The step of each pc; what has no place of its own has that of the instruction before it."""
+        return [self.sources.step_of(self.source(pc)) for pc in range(len(self.program))]
 
     def _keys(self, names: Sequence[Hashable]) -> Array:
         """Equal numbers for equal names, INHERITED for None."""
@@ -80,7 +85,7 @@ class Places:
 
     @cached_property
     def steps(self) -> list[str]:
-        """The step of each pc."""
+        """The step of each pc, "" for what has no place of its own."""
         return [self.step(pc) if self._own(pc) else "" for pc in range(len(self.program))]
 
     @cached_property
@@ -99,6 +104,11 @@ class Places:
     def barrier_pcs(self) -> Array:
         """Whether the instruction at each pc is a barrier of the CTA."""
         return np.asarray(self.kinds == m.BAR)
+
+    @cached_property
+    def copy_pcs(self) -> Array:
+        """Whether the instruction at each pc issues, commits or waits for copies."""
+        return np.isin(self.kinds, (m.CP_ASYNC, m.CP_COMMIT, m.CP_WAIT))
 
     @cached_property
     def loops(self) -> list[Loop]:

@@ -80,7 +80,7 @@ class Search:
         """Walk until a breakpoint stops."""
         walker = self.walker
         before, after = _parts(places)
-        any_after = np.logical_or.reduce([np.zeros(len(walker.run.program), bool), *after.values()]).tolist()
+        own, others = self._looked_at(after)
         latest = self._latest_pcs()
         first = walker.position
         while walker.next is not None:
@@ -91,9 +91,9 @@ class Search:
                     if pcs[following.pc] and (following.warp not in latest or not pcs[latest[following.warp]]):
                         return Hit(breakpoint_, walker.position, None)
             latest[following.warp] = following.pc
-            if meant and any_after[following.pc]:
+            if (own if meant else others)[following.pc]:
                 event = observe()
-                hit = _hit(after, event, state)
+                hit = _hit(after, event, state, meant)
                 if hit is not None:
                     return hit
             else:
@@ -103,6 +103,12 @@ class Search:
         if walker.failure is not None:
             raise walker.failure
         return None
+
+    def _looked_at(self, after: Places) -> tuple[list[bool], list[bool]]:
+        """The instructions that have to be looked at: of the watched warp, and of the others."""
+        nothing = np.zeros(len(self.walker.run.program), bool)
+        every = [pcs for each, pcs in after.items() if each.every_warp]
+        return np.logical_or.reduce([nothing, *after.values()]).tolist(), np.logical_or.reduce([nothing, *every]).tolist()
 
     def _latest_pcs(self) -> dict[int, int]:
         """The last instruction that each warp executed before here."""
@@ -122,7 +128,7 @@ class Search:
         best = self._last_place(before, here, warp)
         lowest = -1 if best is None else best.position
         if after:
-            any_after = np.logical_or.reduce([np.zeros(len(walker.run.program), bool), *after.values()]).tolist()
+            own, others = self._looked_at(after)
             high = here - 1  # the hit itself must lie before here
             while high > max(lowest, 0):
                 low = max(walker.history.rewind_position(high - 1), high - LOOKED_AT)
@@ -130,8 +136,9 @@ class Search:
                 found = None
                 while walker.position < high and walker.next is not None:
                     following = walker.next
-                    if any_after[following.pc] and warp in (None, following.warp):
-                        found = _hit(after, observe(), state) or found
+                    meant = warp in (None, following.warp)
+                    if (own if meant else others)[following.pc]:
+                        found = _hit(after, observe(), state, meant) or found
                     else:
                         walker.advance()
                 if found is not None:
@@ -161,13 +168,14 @@ class Search:
 
 
 def _parts(places: Places) -> tuple[dict[Breakpoint, Array], dict[Breakpoint, Array]]:
-    """Breakpoints that stop before an instruction, and those that stop behind it."""
+    """Breakpoints that stop before an instruction, and those that stop after it."""
     before = {each: pcs for each, pcs in places.items() if each.before}
     return before, {each: pcs for each, pcs in places.items() if not each.before}
 
 
-def _hit(after: Places, event: Event, state: StateView) -> Hit | None:
+def _hit(after: Places, event: Event, state: StateView, meant: bool) -> Hit | None:
+    """The breakpoint that stops after an instruction; meant: whether its warp is watched."""
     for breakpoint_, pcs in after.items():
-        if pcs[event.pc] and breakpoint_.hit(event, state):
+        if pcs[event.pc] and (meant or breakpoint_.every_warp) and breakpoint_.hit(event, state):
             return Hit(breakpoint_, event.position + 1, event)
     return None

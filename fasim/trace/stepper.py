@@ -27,7 +27,8 @@ from fasim.sm.module import Kernel
 from fasim.sm.result import Hazard
 from fasim.smem import check_state as h
 from fasim.trace.breaks import Breakpoint, Hit
-from fasim.trace.event import Capture, Event
+from fasim.trace.elements import Elements
+from fasim.trace.event import Capture, Event, active_lanes
 from fasim.trace.history import flat_bytes
 from fasim.trace.places import INHERITED, Places, entries
 from fasim.trace.search import Search
@@ -47,8 +48,8 @@ _WHAT = {h.L_KIND // 8: 1, h.L_DETAIL // 8: 1 << 4, h.L_FIRST // 8: 1 << 24, h.L
 class Stepper:
     """A launch that stands still in one CTA.
 
-    names: registers by row, and the operands of each instruction. places: lines, steps and loops. earlier_output: what CTAs printed that
-    had to run before.
+    names: registers by row, and the operands of each instruction. places: lines, steps and loops. elements: device memory by names and
+    elements. earlier_output: what CTAs printed that had to run before.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Stepper:
         names: Sequence[str] = (),
         backend: str = "jit",
         texts: Mapping[str, str] | None = None,
+        dtypes: Mapping[str, str] | None = None,
         interval: int = KEYFRAME_INSTRUCTIONS,
         limit_bytes: int = KEYFRAME_LIMIT_BYTES,
         max_instructions: int = MAX_INSTRUCTIONS,
@@ -73,9 +75,9 @@ class Stepper:
         """Make a launch ready and stop before the first instruction of a CTA.
 
         grid, block, args, dynamic_smem_bytes, opt_in, names, backend: as for `Kernel.launch`. check: whether to look for hazards, or which,
-        as there. texts: sources that are not on disk, by path. interval, limit_bytes: instructions between keyframes at first, and
-        what keyframes may take. max_instructions: where a walk ends that does not come to an end. progress: told now and then on any way
-        forward the position, and the last one if it is known.
+        as there. texts: sources that are not on disk, by path. dtypes: "bf16" for the buffers that hold it, by name. interval, limit_bytes:
+        instructions between keyframes at first, and what keyframes may take. max_instructions: where a walk ends that does not come to an
+        end. progress: told now and then on any way forward the position, and the last one if it is known.
         Raises: what `Kernel.launch` raises; UsageError for a CTA outside of the grid.
         """
         checks = ("all" if check else "") if isinstance(check, bool) else check
@@ -96,6 +98,7 @@ class Stepper:
         known = {module.source_path: module.source_text, **(texts or {})} if module is not None else texts
         self.places = Places(self._run.program, known)
         self.state = StateView(self._walker, lambda: self.names, self._all_hazards)
+        self.elements = Elements(self._run.space, dtypes)
         self._search = Search(self._walker)
         self.names: RegisterNames = kernel.register_names
         self._events: dict[int, Event] = {}  # those that were asked for last, by position
@@ -127,7 +130,7 @@ class Stepper:
 
     @property
     def trail(self) -> tuple[Array, Array]:
-        """pc and warp of the instruction at each position that anybody has been at, also behind this one."""
+        """pc and warp of the instruction at each position that anybody has been at, also after this one."""
         return self._search.known()
 
     @property
@@ -151,7 +154,7 @@ class Stepper:
     def go_to(self, position: int, watch: Watch | None = None) -> None:
         """Go to a position, or to the end; watch: told now and then where one is on the way forward, False stops there.
 
-        Raises: ExecutionError at the end of a kernel that fails, if the position lies behind it.
+        Raises: ExecutionError at the end of a kernel that fails, if the position lies after it.
         """
         self._walker.go_to(position, watch)
 
@@ -236,7 +239,7 @@ class Stepper:
     ) -> Hit | None:
         """Go forward (1) or back (-1) to the next place where a breakpoint stops, None if there is none: then one is at the end.
 
-        warp: look only at what this warp does. watch: as for `go_to`.
+        warp: look only at what this warp does, but for breakpoints that look at every warp. watch: as for `go_to`.
         Raises: ExecutionError if the kernel fails on the way; UsageError for a breakpoint that can never be met.
         """
         if direction not in (1, -1):
@@ -276,6 +279,16 @@ class Stepper:
             self._walker.go_to(here)
         return found
 
+    def next_lanes(self, warp: int) -> tuple[int, int]:
+        """The lanes of a warp that are at its next instruction, and those of them that its guard lets execute it; 0 where it has ended."""
+        state, pc = self._walker.state, self.state.pc(warp)
+        if pc is None:
+            return 0, 0
+        following = self.state.next
+        lanes = following.lanes if following is not None and following.warp == warp else 0
+        lanes = lanes or next((each.lanes for each in self.state.splits(warp) if each.pc == pc), 0)
+        return lanes, active_lanes(state, warp, pc, lanes)
+
     def _observe(self) -> Event:
         """Execute the next instruction and tell what it did."""
         walker, program = self._walker, self._run.program
@@ -294,13 +307,13 @@ class Stepper:
             kind=m.KINDS[before.kind],
             source=program.source_at(pc),
             path=self.places.path(pc),
-            step=self.places.steps[pc] or self.places.step(pc),
+            step=self.places.step(pc),
             lanes=following.lanes,
             active=before.active,
             executed=executed,
-            registers=before.registers(state),
+            registers=before.registers(state) if executed else (),
             float_sources=before.sources,
-            access=before.access,
+            access=before.access if executed else None,
             arrival=before.arrival(state),
             copies=before.copies(state),
             hazards=_new(known, self._hazards()),

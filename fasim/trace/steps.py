@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import linecache
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from pathlib import Path
 
 from fasim.isa.program import SourceInstruction
+from fasim.toolchain.includes import read_source
 
 _MARK = re.compile(r"[ \t]*//@[ \t]*(\S+)[ \t]*")
 _FUNCTION_WORDS = frozenset({"__global__", "__device__"})
+
+
+def step_mark(line: str) -> str:
+    """The step that a line marks, "" if it marks none."""
+    match = _MARK.fullmatch(line)
+    return match[1] if match else ""
 
 
 def lines_of(text: str) -> list[str]:
@@ -25,7 +33,7 @@ def steps_by_line(text: str) -> list[str]:
     A step reaches to the next mark, at most to the end of the function that it is in.
     """
     lines = lines_of(text)
-    marks = {number: match[1] for number, line in enumerate(lines, 1) if (match := _MARK.fullmatch(line))}
+    marks = {number: step for number, line in enumerate(lines, 1) if (step := step_mark(line))}
     if not marks:
         return [""] * len(lines)
     ends = _function_ends(text)
@@ -61,7 +69,9 @@ class SourceLines:
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         """texts: sources that need not be read from disk, by path."""
-        self._lines: dict[str, list[str]] = {path: lines_of(text) for path, text in (texts or {}).items()}
+        given = {path: lines_of(text) for path, text in (texts or {}).items()}
+        # compilers name a file by its whole path
+        self._lines: dict[str, list[str]] = {os.path.abspath(path): lines for path, lines in given.items()} | given
         self._steps: dict[str, list[str]] = {}
 
     def text(self, file: str, line: int) -> str:
@@ -86,7 +96,10 @@ class SourceLines:
 
     def _of(self, file: str) -> list[str]:
         if file not in self._lines:
-            self._lines[file] = [line.rstrip("\n") for line in linecache.getlines(file)]
+            try:
+                self._lines[file] = lines_of(read_source(Path(file)))
+            except (OSError, ValueError):  # a null character in the path
+                self._lines[file] = []
         return self._lines[file]
 
 

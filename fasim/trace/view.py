@@ -10,7 +10,7 @@ import numpy as np
 
 from fasim.errors import UsageError
 from fasim.isa import machine as m
-from fasim.sm.findings import pc_of
+from fasim.sm.findings import lanes_of, pc_of
 from fasim.sm.result import Hazard
 from fasim.sm.state import CtaState
 from fasim.smem import check_state as h
@@ -78,6 +78,21 @@ def lanes_array(mask: int) -> Array:
     return np.asarray(mask >> _LANES & 1, bool)
 
 
+def mask_of(lanes: Array) -> int:
+    """32 booleans as a mask."""
+    return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")
+
+
+def text_name(name: str) -> str:
+    """What the PTX calls a register: those that a block of the text has for itself are told apart by a number, as in "x~1"."""
+    return name.partition("~")[0]
+
+
+def register_bits(type_: str, bank: int) -> int:
+    """The bits that a register of a type has of its place in a bank."""
+    return min(bank, int(type_[1:])) if type_[1:].isdigit() else bank
+
+
 def row_values(state: CtaState, warp: int, bank: int, row: int) -> Array:
     """A copy of a register row: 32 numbers of 64 or 32 bits, or 32 booleans."""
     start = warp * len(state.program.template) + row
@@ -127,7 +142,7 @@ def pending_copies(state: CtaState, warp: int) -> list[PendingCopy]:
         if state.checks is not None:
             pc = int(state.checks.buffers[h.H_SITES][int(entry[q.E_ACCESS // 8])])
         offsets = np.where(taking, targets - smem, 0)
-        ready = sum(1 << lane for lane in np.flatnonzero((groups < committed) & taking).tolist())
+        ready = mask_of((groups < committed) & taking)
         size_bytes, raw = int(entry[q.E_SIZE // 8]), entry.view(np.uint8)[q.E_DATA :]
         data = tuple(raw[16 * lane : 16 * lane + size_bytes].tobytes() if taking[lane] else b"" for lane in range(32))
         found.append(PendingCopy(lanes, size_bytes, tuple(offsets.tolist()), data, tuple(groups.tolist()), ready, pc))
@@ -169,9 +184,13 @@ class StateView:
 
     def live_lanes(self, warp: int) -> int:
         """The lanes of a warp that have not ended."""
-        return self._state.warp_word(self._warp(warp), m.W_LIVE)
+        return self._state.warp_word(self.checked_warp(warp), m.W_LIVE)
 
-    def _warp(self, warp: int) -> int:
+    def checked_warp(self, warp: int) -> int:
+        """The warp itself.
+
+        Raises: UsageError if the CTA has none of that number.
+        """
         if not 0 <= warp < self.warps:
             raise UsageError(f"warp {warp}: the CTA has warps 0 to {self.warps - 1}")
         return warp
@@ -180,14 +199,14 @@ class StateView:
 
     def row(self, warp: int, bank: int, row: int) -> Array:
         """A register row by its place: uint32[32], uint64[32] (bank 64) or bool[32] (bank 1)."""
-        return row_values(self._state, self._warp(warp), bank, row)
+        return row_values(self._state, self.checked_warp(warp), bank, row)
 
     def pc(self, warp: int) -> int | None:
         """The instruction that the warp's next lanes are at, None if it has ended."""
         following = self.next
         if following is not None and following.warp == warp:
             return following.pc
-        splits = self._state.splits_of(self._warp(warp))
+        splits = self._state.splits_of(self.checked_warp(warp))
         return min((pc_of(s) for s in splits), default=None)
 
     def registers(self, warp: int) -> list[RegisterName]:
@@ -229,7 +248,7 @@ class StateView:
     def local_memory(self, warp: int, lane: int) -> Array:
         """The bytes of a thread's local memory."""
         size = self._state.program.local_bytes
-        start = (self._warp(warp) * 32 + lane) * size
+        start = (self.checked_warp(warp) * 32 + lane) * size
         view = self._state.local[start : start + size]
         view.flags.writeable = False
         return view
@@ -254,7 +273,7 @@ class StateView:
     def splits(self, warp: int) -> list[WarpSplit]:
         """The parts of a warp that are at different places, or wait for different things."""
         found = []
-        for split in self._state.splits_of(self._warp(warp)):
+        for split in self._state.splits_of(self.checked_warp(warp)):
             state, detail = "ready", 0
             if split.state == m.AT_BARRIER:
                 state, detail = "barrier", split.detail
@@ -265,7 +284,7 @@ class StateView:
 
     def calls(self, warp: int, lane: int) -> list[int]:
         """The pc of each call that a thread is in, the outermost first."""
-        state, thread = self._state, self._warp(warp) * 32 + lane
+        state, thread = self._state, self.checked_warp(warp) * 32 + lane
         if not state.program.has_calls:
             return []
         return state.call_stack[thread * MAX_DEPTH :][: int(state.call_depth[thread])].tolist()  # type: ignore[no-any-return]
@@ -288,20 +307,19 @@ class StateView:
 
     def copies(self, warp: int) -> list[PendingCopy]:
         """The cp.async of a warp that have not arrived, the oldest first."""
-        return pending_copies(self._state, self._warp(warp))
+        return pending_copies(self._state, self.checked_warp(warp))
 
     def committed_groups(self, warp: int) -> tuple[int, ...]:
         """How many groups each lane of a warp has committed."""
-        return committed_groups(self._state, self._warp(warp))
+        return committed_groups(self._state, self.checked_warp(warp))
 
     def copy_groups(self, warp: int) -> list[CopyGroup]:
         """The same by group."""
         found: dict[int, list[tuple[int, int, int, bool]]] = {}
         for copy in self.copies(warp):
-            for lane in range(32):
-                if copy.lanes >> lane & 1:
-                    part = (copy.byte_offsets[lane], copy.bytes_per_lane, lane, bool(copy.committed >> lane & 1))
-                    found.setdefault(copy.groups[lane], []).append(part)
+            for lane in lanes_of(copy.lanes):
+                part = (copy.byte_offsets[lane], copy.bytes_per_lane, lane, bool(copy.committed >> lane & 1))
+                found.setdefault(copy.groups[lane], []).append(part)
         groups = []
         for number, parts in sorted(found.items()):
             lanes = 0

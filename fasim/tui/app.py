@@ -14,9 +14,10 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from fasim.tui import matrices, panes
+from fasim.tui import matrices, panes, registers
+from fasim.tui.breakpoints import BREAKPOINT_HELP
 from fasim.tui.numbers import FORMATS
-from fasim.tui.session import BREAKPOINT_HELP, VIEWS, Session
+from fasim.tui.session import VIEWS, Session, failure_text
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Prompt:
 #: key: what it moves by, and the words of the help; the same key in upper case, or p for n, goes back
 MOVES = {"n": "instruction", "l": "line", "s": "step", "t": "tile", "b": "barrier", "c": "run"}
 BACK = {"p": "instruction", "L": "line", "S": "step", "T": "tile", "B": "barrier", "C": "run"}
+#: rows of a screen that has room for the next instruction in full
+MANY_ROWS = 20
 PROMPTS = {
     "x": Prompt(f"breakpoint: {BREAKPOINT_HELP}", Session.break_at),
     "g": Prompt("go to position (number, +N, -N, end)", Session.go_to),
@@ -43,25 +46,30 @@ forward / back          what
 n  right  /  p  left    one warp instruction
 l         /  L          source line
 s         /  S          step of the algorithm (//@ in the source; else line)
-t         /  T          tile: a round of the kernel's main loop
+t         /  T          tile: a round of the main loop as it is in the PTX
+                        (unrolled: several rounds of the source are one)
 b         /  B          barrier of the CTA
 c         /  C          to a breakpoint
 g N, +N, -N, end        to a position        home end   beginning, end
 
 1 registers  2 fragment  3 banks  4 pipeline  5 rows (m, l)  6 event   tab next
-o other operand of the fragment     f number format: value, hex, signed
-r %name  show a register always     w N, all  watch a warp     k X,Y,Z  CTA
-x  breakpoint, the same again removes it:
+o other operand of the fragment   f values as value, hex, signed, f16x2, bf16x2,
+r %name  show a register always     f32       w N, w all  watch a warp, or any
+k X,Y,Z  another CTA                / text  find in PTX and source
+x  breakpoint; the same again removes it:
    line 290 | step S_QK | conflict 2 | hazard | nan | reg %f12 = 1.0 lane 3
-   mem shared 0x100 = 0x3c00 | mem o 64
-/ text  find in PTX and source      up down  scroll the view     q  quit"""
+   mem C[3,5] | mem shared 0x100 = 0x3c00 | read C[3,5] | read shared 64
+mem, read, hazard stop for any warp; reg for the warp shown (reg %f12 any: all)
+· a lane that does not execute it   up down  scroll the view   q, Ctrl-C  quit
+
+any key goes back to the kernel"""
 
 
 class HelpScreen(ModalScreen[None]):
-    """All keys; any key closes it."""
+    """All keys, on the whole screen; any key closes it."""
 
     def compose(self) -> ComposeResult:
-        """One text in a box."""
+        """One text."""
         yield Static(Text(HELP), id="help")
 
     def on_key(self, event: events.Key) -> None:
@@ -83,11 +91,12 @@ class StepperApp(App[None]):
     #ptx { width: 45%; }
     #tabs { height: 1; background: $panel; }
     #view { height: 1fr; }
-    #status { height: auto; max-height: 3; }
+    #next { height: auto; max-height: 3; text-wrap: wrap; }
+    #status { height: auto; max-height: 6; }
     #prompt { height: 1; border: none; padding: 0; display: none; }
     #prompt.asked { display: block; }
-    HelpScreen { align: center middle; }
-    #help { width: auto; height: auto; background: $panel; padding: 0 1; }
+    HelpScreen { background: $background; }
+    #help { width: 100%; height: 100%; }
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
@@ -106,6 +115,7 @@ class StepperApp(App[None]):
         Binding("question_mark", "help", show=False),
         Binding("escape", "leave_prompt", show=False),
         Binding("q", "quit", show=False),
+        Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
     def __init__(self, session: Session) -> None:
@@ -120,6 +130,7 @@ class StepperApp(App[None]):
         with Horizontal(id="code"):
             yield Static(id="source")
             yield Static(id="ptx")
+        yield Static(id="next")
         yield Static(id="tabs")
         with VerticalScroll(id="view", can_focus=False):
             yield Static(id="pane")
@@ -142,9 +153,20 @@ class StepperApp(App[None]):
         height = max(self.query_one("#code").size.height, 1)
         self.query_one("#source", Static).update(panes.source(session, height))
         self.query_one("#ptx", Static).update(panes.ptx(session, height))
+        following = self.query_one("#next", Static)
+        following.display = self.size.height >= MANY_ROWS
+        following.update(panes.following(session))
         self.query_one("#tabs", Static).update(self._tabs())
         self.query_one("#pane", Static).update(self._pane(max(self.size.width - 2, 20)))
-        self.query_one("#status", Static).update(Text(session.message or "? keys   q quit", style="bold" if session.message else "dim"))
+        message = panes.plain(session.message)
+        if session.view == "event" and self._failed() == session.message:
+            message = "the kernel fails here"  # the view says how
+        self.query_one("#status", Static).update(Text(message or "? keys   q quit", style="bold" if message else "dim"))
+
+    def _failed(self) -> str | None:
+        """What ends the kernel here."""
+        stepper = self.session.stepper
+        return failure_text(stepper.failure) if stepper.failure is not None and stepper.position == stepper.end else None
 
     def _tabs(self) -> Text:
         text = Text(no_wrap=True, overflow="ellipsis")
@@ -157,7 +179,7 @@ class StepperApp(App[None]):
     def _pane(self, width: int) -> Text:
         session = self.session
         drawn: dict[str, Callable[[], Text]] = {
-            "registers": lambda: panes.registers(session, width),
+            "registers": lambda: registers.registers(session, width),
             "fragment": lambda: matrices.fragment(session, width),
             "banks": lambda: panes.banks(session, width),
             "pipeline": lambda: panes.pipeline(session),
@@ -180,7 +202,7 @@ class StepperApp(App[None]):
         self.show()
 
     def action_next_view(self) -> None:
-        """The view behind this one."""
+        """The view after this one."""
         self.action_view(VIEWS[(VIEWS.index(self.session.view) + 1) % len(VIEWS)])
 
     def action_form(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from rich.text import Text
 
 from fasim.kernels.spec import WatchedLine
-from fasim.report.matrices import HeldFragment, held_fragments, row_result_pcs, row_values_of
+from fasim.report.matrices import HeldFragment, fragments_at, row_result_pcs, row_values_of
 from fasim.tui.numbers import element_text, short
 from fasim.tui.session import Session
 
@@ -20,11 +20,12 @@ UNKNOWN = "\N{MIDDLE DOT}"
 
 def shown_fragments(session: Session) -> tuple[int, list[HeldFragment]]:
     """The pc of the last or next instruction with matrices, and its fragments; -1 and none where neither has any."""
-    event, pc = session.event, session.pc
-    for at in (event.pc if event is not None and event.warp == session.shown_warp else None, pc):
-        places = session.stepper.places
-        if at is not None and not places.inserted(at) and (found := list(held_fragments(places.source(at)))):
-            return at, found
+    event, stepper = session.event, session.stepper
+    last = event.pc if event is not None and event.warp == session.shown_warp else None
+    for pc in (last, session.pc):
+        found = fragments_at(stepper.places, stepper.names, pc) if pc is not None else ()
+        if pc is not None and found:
+            return pc, list(found)
     return -1, []
 
 
@@ -61,16 +62,15 @@ def _held(session: Session, pc: int, chosen: HeldFragment) -> tuple[list[Array |
     """What each register of a fragment held when the instruction took or wrote it, None where that is not known; and why it is not."""
     event, state, operands = session.event, session.stepper.state, session.stepper.names.operands[pc]
     done = event is not None and event.pc == pc and event.warp == session.shown_warp
-    is_result = chosen.operand == "D" or session.stepper.places.source(pc).mnemonic.startswith("ldmatrix")
-    if is_result and not (done and event is not None and event.executed):
+    if chosen.result and not (done and event is not None and event.executed):
         return [None] * len(chosen.registers), "is not computed yet"
-    rows = {each.name: each for each in operands if each.writes == is_result}
+    rows = {each.name: each for each in operands if each.writes == chosen.result}
     # results may stand where operands stood
     before = {(each.operand.bank, each.operand.row): each.old for each in event.registers} if done and event is not None else {}
     found: list[Array | None] = []
     for name in chosen.registers:
         place = (rows[name].bank, rows[name].row) if name in rows else None
-        taken = before.get(place) if place is not None and not is_result else None
+        taken = before.get(place) if place is not None and not chosen.result else None
         found.append(state.row(session.shown_warp, *place) if place is not None and taken is None else taken)
     unknown = [name for name, values in zip(chosen.registers, found) if values is None]
     return found, f"is not known: {', '.join(unknown)}" if unknown else ""

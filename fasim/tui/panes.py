@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from rich.text import Text
 
-from fasim.report.bank_access import Access
-from fasim.report.bank_picture import bank_groups, lane_ranges, picture_text
+from fasim.report.bank_picture import lane_ranges, picture_text, traced_bank_groups
+from fasim.sm.findings import lanes_of
+from fasim.trace.elements import spans_text
 from fasim.trace.event import Event
-from fasim.tui.numbers import lane_texts
-from fasim.tui.session import Session
+from fasim.tui.session import Session, failure_text
 
 Array = np.ndarray[Any, Any]
+ALL_LANES = 0xFFFFFFFF
 HERE, CHANGED, QUIET, BAD, GOOD = "reverse", "bold yellow", "dim", "bold red", "green"
-#: lanes in one line of the register grid, by how wide the values are
-_PER_LINE = ((8, 8), (17, 4), (80, 2))
 
 
 def plain(text: str) -> str:
@@ -32,7 +31,7 @@ def header(session: Session) -> Text:
     stepper, warp = session.stepper, session.shown_warp
     known = "" if stepper.end is None else f" of {stepper.end:,}"
     parts = [session.title or stepper.kernel.name, f"CTA {','.join(map(str, stepper.ctaid))}"]
-    parts.append(f"warp {warp}{' (any)' if session.follow else ''}")
+    parts.append(f"warp {warp}{' (any warp)' if session.follow else ''}")
     parts.append(f"{stepper.position:,}{known}")
     if stepper.places.tile_loop is not None:
         tile = stepper.tile(warp)
@@ -64,6 +63,24 @@ def source(session: Session, height: int) -> Text:
     return text
 
 
+def following(session: Session) -> Text:
+    """The instruction that comes next, in full."""
+    stepper, pc = session.stepper, session.pc
+    if pc is None:
+        return Text("no instruction comes next", style=QUIET)
+    _, active = stepper.next_lanes(session.shown_warp)
+    text = Text()
+    text.append(f"> {stepper.places.text(pc)}", "bold")
+    if active != ALL_LANES:
+        text.append(f"  {_lanes(active) if active else 'no lane'}", QUIET)
+    return text
+
+
+def _lanes(mask: int) -> str:
+    """Lanes in words: `lane 0`, `lanes 0-3, 7`."""
+    return f"lane{'s' * (mask.bit_count() != 1)} {lane_ranges(lanes_of(mask))}"
+
+
 def ptx(session: Session, height: int) -> Text:
     """The PTX around the instruction that comes next."""
     stepper, pc = session.stepper, session.pc
@@ -79,53 +96,6 @@ def ptx(session: Session, height: int) -> Text:
     return text
 
 
-def registers(session: Session, width: int) -> Text:
-    """32 lanes of what the last instruction wrote, of pinned registers, and of what the next one takes."""
-    text, event = Text(no_wrap=True), session.event
-    shown: set[str] = set()
-    if event is not None and event.warp == session.shown_warp:
-        for change in event.registers:
-            shown.add(change.operand.name)
-            _register(text, session, change.operand.name, change.operand.seen_as, change.new, "written", width, change.changed)
-    live = {register.name: register for register in session.stepper.state.registers(session.shown_warp)}
-    for name in session.pinned:
-        if name in live and name not in shown:
-            shown.add(name)
-            register = live[name]
-            values = session.stepper.state.row(session.shown_warp, register.bank, register.row)
-            _register(text, session, name, register.type_, values, "pinned", width)
-        elif name not in shown:
-            text.append(f"{name}: holds no value here\n", QUIET)
-    pc = session.pc
-    for operand in session.stepper.names.operands[pc] if pc is not None else ():
-        if operand.reads and operand.name not in shown:
-            shown.add(operand.name)
-            values = session.stepper.state.row(session.shown_warp, operand.bank, operand.row)
-            _register(text, session, operand.name, operand.seen_as, values, "is read next", width)
-    nothing = "no instruction comes next" if pc is None else "the next instruction reads no register"
-    return text if text.plain else Text(f"{nothing}; r shows one always", style=QUIET)
-
-
-def _register(
-    text: Text, session: Session, name: str, type_: str, values: Array, what: str, width: int, changed: Array | None = None
-) -> None:
-    """A heading, and the lanes in lines of 2, 4, 8 or 32."""
-    texts = lane_texts(values, type_, session.form)
-    text.append(f"{name} {type_}", "bold cyan")
-    text.append(f" {what}\n", QUIET)
-    longest = max(map(len, texts))
-    per_line = 32 if values.dtype == np.bool_ else next(count for room, count in _PER_LINE if longest <= room)
-    while per_line > 2 and 5 + per_line * (longest + 1) > width:
-        per_line //= 2
-    for first in range(0, 32, per_line):
-        text.append(f"{first:>3}: ", QUIET)
-        for lane in range(first, first + per_line):
-            style = CHANGED if changed is not None and changed[lane] else BAD if "nan" in texts[lane] else ""
-            text.append(texts[lane].rjust(longest), style)
-            text.append("" if per_line == 32 else " ")
-        text.append("\n")
-
-
 def banks(session: Session, width: int) -> Text:
     """The banks of the last access to shared memory if the last instruction made one, else what it is."""
     event = session.event
@@ -136,10 +106,10 @@ def banks(session: Session, width: int) -> Text:
     assert cost is not None
     text = Text(no_wrap=True)
     excess = cost.source_actual - cost.source_ideal
-    text.append(f"{access.op}: {cost.actual} wavefronts, {cost.conflicts} conflicts; ", BAD if cost.conflicts or excess else GOOD)
+    counted = ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in ((cost.actual, "wavefront"), (cost.conflicts, "conflict")))
+    text.append(f"{access.op}: {counted}; ", BAD if cost.conflicts or excess else GOOD)
     text.append(f"ncu's source page {cost.source_actual}, ideal {cost.source_ideal}\n")
-    picture = Access(access.op, access.addresses, access.lanes, access.arch, access.sources)
-    return text.append(picture_text(bank_groups(picture), columns=width))
+    return text.append(picture_text(traced_bank_groups(access), columns=width))
 
 
 def pipeline(session: Session) -> Text:
@@ -151,7 +121,7 @@ def pipeline(session: Session) -> Text:
     for warp in range(state.warps):
         groups, committed = state.copy_groups(warp), max(state.committed_groups(warp))
         text.append(f"warp {warp}: ", "bold" if warp == session.shown_warp else "")
-        text.append(f"{_place(session, warp)}; {committed} groups committed\n")
+        text.append(f"{_place(session, warp)}; {committed} group{'s' * (committed != 1)} committed\n")
         for group in groups:
             where = "committed, on its way" if group.committed else "open"
             text.append(f"   group {group.number} {where}: ", GOOD if group.committed else CHANGED)
@@ -167,7 +137,8 @@ def _copies(event: Event, session: Session) -> str:
     assert step is not None
     if step.group >= 0:
         return f"committed group {step.group}"
-    waited = "waited for all" if step.pending < 0 else f"waited until {step.pending} groups are pending"
+    groups = "1 group is" if step.pending == 1 else f"{step.pending} groups are"
+    waited = "waited for all" if step.pending < 0 else f"waited until {groups} pending"
     return f"{waited}: {_ranges(session, step.arrived) if step.arrived else 'nothing'} arrived"
 
 
@@ -176,7 +147,7 @@ def _place(session: Session, warp: int) -> str:
     found = []
     for split in session.stepper.state.splits(warp):
         place = session.stepper.places.line(split.pc)
-        lanes = "" if split.lanes == 0xFFFFFFFF else f" lanes {lane_ranges([i for i in range(32) if split.lanes >> i & 1])}"
+        lanes = "" if split.lanes == 0xFFFFFFFF else f" lanes {lane_ranges(lanes_of(split.lanes))}"
         found.append(f"{split.state} at {f'line {place[1]}' if place else f'instruction {split.pc}'}{lanes}")
     return ", ".join(found) or "ended"
 
@@ -192,6 +163,13 @@ def _ranges(session: Session, ranges: tuple[tuple[int, int], ...]) -> str:
     return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
 
 
+def _spans(session: Session, ranges: Sequence[tuple[int, int]], space: str) -> list[str]:
+    """Ranges of memory as text: of device memory with the elements of buffers."""
+    if space in ("global", "const", "generic"):
+        return [session.stepper.elements.span(start, end) for start, end in ranges]
+    return [f"[{start:#x}, {end:#x})" for start, end in ranges]
+
+
 def details(session: Session, width: int) -> Text:
     """What the last instruction did, in words; lines are no longer than a width."""
     event, text, stepper = session.event, Text(), session.stepper
@@ -202,7 +180,7 @@ def details(session: Session, width: int) -> Text:
             text.append("\n".join(textwrap.wrap(line, max(width, 20), subsequent_indent=indent) or [""]) + "\n", style)
 
     if stepper.failure is not None and stepper.position == stepper.end:
-        say(str(stepper.failure), BAD)
+        say(failure_text(stepper.failure), BAD)
     if event is None:
         say("nothing has been executed yet", QUIET)
         return text
@@ -217,8 +195,7 @@ def details(session: Session, width: int) -> Text:
 
 
 def _details(event: Event, session: Session) -> Iterator[str]:
-    executed = [lane for lane in range(32) if event.active >> lane & 1]
-    yield f"lanes {lane_ranges(executed)} executed it" if executed else "no lane executed it: its guard is false"
+    yield f"{_lanes(event.active)} executed it" if event.active else "no lane executed it: its guard is false"
     if not event.executed:
         yield "it waits there for others"
     if session.stepper.places.inserted(event.pc):
@@ -227,15 +204,16 @@ def _details(event: Event, session: Session) -> Iterator[str]:
     for file, line in event.path:
         yield f"{file.rsplit('/', 1)[-1]}:{line}  {session.stepper.places.sources.text(file, line)}"
     if (access := event.access) is not None:
-        ranges = ", ".join(f"[{start:#x}, {end:#x})" for start, end in access.ranges()[:6])
         verb = " and ".join(["reads"] * access.reads + ["writes"] * access.writes)
-        yield f"{verb} {access.bytes_per_lane} B a lane, {access.space}: {ranges}"
+        yield f"{verb} {access.bytes_per_lane} B a lane, {access.space}: {spans_text(_spans(session, access.ranges(), access.space))}"
+        if access.sources:
+            yield f"from global: {spans_text(_spans(session, access.source_ranges(), 'global'))}"
     if event.arrival is not None:
         yield f"barrier {event.arrival.number}: {event.arrival.operation}{', which opened it' if event.arrival.opened else ''}"
     if event.copies is not None:
         yield _copies(event, session)
     if event.nan_lanes:
         born = " (new here)" if event.new_nan_lanes else ""
-        yield f"NaN in lanes {lane_ranges([lane for lane in range(32) if event.nan_lanes >> lane & 1])}{born}"
+        yield f"NaN in {_lanes(event.nan_lanes)}{born}"
     if event.printed:
         yield f"printed: {event.printed.rstrip()}"

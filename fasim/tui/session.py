@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import re
-import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fasim.errors import ExecutionError, FasimError, UsageError
 from fasim.kernels.spec import Region, WatchedLine
-from fasim.trace.breaks import Breakpoint, ConflictBreak, HazardBreak, LineBreak, MemoryBreak, NanBreak, RegisterBreak, StepBreak
+from fasim.sm.findings import place
+from fasim.trace.breaks import Breakpoint, MemoryBreak, ReadBreak, RegisterBreak
 from fasim.trace.cta import parse_cta
 from fasim.trace.event import Event
 from fasim.trace.places import INHERITED
 from fasim.trace.stepper import Stepper
+from fasim.tui.breakpoints import BREAKPOINT_HELP, parse_breakpoint
+from fasim.tui.hits import hit_text
 from fasim.tui.numbers import FORMATS
 
 #: how long a walk may take
 PATIENCE_SECONDS = 5.0
 VIEWS = ("registers", "fragment", "banks", "pipeline", "rows", "event")
-BREAKPOINT_HELP = (
-    "line N [FILE] | step NAME | conflict [N] | hazard [KIND] | nan [any] | reg NAME [= VALUE] [lane N] | "
-    "mem shared|BUFFER OFFSET [= VALUE]"
-)
-_REGISTER = re.compile(r"(?P<name>%[^\s=]+)(?:\s*=\s*(?P<value>\S+))?(?:\s+lane\s+(?P<lane>\d+))?")
-_MEMORY = re.compile(r"(?P<where>\S+)\s+(?P<offset>0x[0-9a-fA-F]+|\d+)(?:\s*=\s*(?P<value>\S+))?")
+
+
+def failure_text(error: FasimError) -> str:
+    """What an error says, what is wrong before where it is."""
+    text = str(error).strip()
+    if isinstance(error, ExecutionError) and error.where.kernel and (where := place(error.where)) in text:
+        what, _, why = text.partition(where)
+        what, why = what.rstrip().removesuffix(" at").rstrip(": "), why.lstrip(": ")
+        text = f"{what}{f': {why}' if why else ''}\n{where}"
+    return re.sub(r"\t+ *", " ", text)
 
 
 class Patience:
@@ -66,6 +72,7 @@ class Session:
     breakpoints: dict[str, Breakpoint] = field(default_factory=dict)
     message: str = ""
     found: str = ""
+    _search: tuple[str, int, int] = ("", -1, -1)  # what was looked for when patience ended, from where, and where that was
 
     @property
     def event(self) -> Event | None:
@@ -109,7 +116,7 @@ class Session:
                     nothing = f"no earlier {what}: the beginning" if back else f"no further {what}: the end"
                     self.message = watch.message or nothing
         except FasimError as error:
-            self.message = str(error).strip()
+            self.message = failure_text(error)
         if stepper.position == before and not self.message:
             self.message = "this is the beginning" if back else "this is the end"
 
@@ -118,7 +125,7 @@ class Session:
         following = stepper.state.next
         if self.follow or (following is None and direction == 1):
             stepper.step(direction)
-        elif direction == -1:  # behind the one before that the watched warp executed
+        elif direction == -1:  # after the one before that the watched warp executed
             own = np.flatnonzero(stepper.trail[1][: max(stepper.position - 1, 0)] == warp)
             stepper.go_to(int(own[-1]) + 1 if len(own) else 0)
         else:
@@ -133,14 +140,32 @@ class Session:
         if not self.breakpoints:
             self.message = f"no breakpoint is set: x sets one, for example: {BREAKPOINT_HELP}"
             return
-        watch = Patience()
-        hit = self.stepper.run_to(list(self.breakpoints.values()), direction, warp=None if self.follow else self.warp, watch=watch)
-        if hit is None:
+        stepper, watched = self.stepper, None if self.follow else self.warp
+        start, watch = self._from(f"run {direction}"), Patience()
+        hit = stepper.run_to(list(self.breakpoints.values()), direction, warp=watched, watch=watch)
+        if hit is None and watch.message:
+            self._search = (f"run {direction}", start, stepper.position)
+            self.message = watch.message
+        elif hit is None:
+            stepper.go_to(start)
             where = "the end" if direction == 1 else "the beginning"
-            self.message = watch.message or f"no breakpoint was met before {where}"
-            return
-        text = next(text for text, each in self.breakpoints.items() if each == hit.breakpoint)
-        self.message = f"breakpoint: {text}"
+            self.message = f"no breakpoint is met from here to {where}, so this is still {start:,}{self._elsewhere()}"
+        else:
+            text = next(text for text, each in self.breakpoints.items() if each == hit.breakpoint)
+            self.message = f"breakpoint: {'; '.join(filter(None, (text, hit_text(stepper, hit, self.regions, watched))))}"
+
+    def _from(self, what: str) -> int:
+        """Where a search began that goes on here after patience ended, else here."""
+        name, start, stopped = self._search
+        self._search = ("", -1, -1)
+        return start if (name, stopped) == (what, self.stepper.position) else self.stepper.position
+
+    def _elsewhere(self) -> str:
+        """Why breakpoints on device memory may not be met."""
+        places = [each for each in self.breakpoints.values() if isinstance(each, MemoryBreak) and each.where != "shared"]
+        if not places or self.stepper.grid == (1, 1, 1):
+            return ""
+        return f"; perhaps another CTA than {','.join(map(str, self.stepper.ctaid))} writes it: k chooses one"
 
     def go_to(self, text: str) -> None:
         """Go to a position: a number, `end`, or +N and -N from here."""
@@ -159,7 +184,7 @@ class Session:
                 watch.message = f"{text!r} is no position: give a number, +N, -N or end"
             self.message = watch.message
         except FasimError as error:
-            self.message = str(error).strip()
+            self.message = failure_text(error)
 
     def break_at(self, text: str) -> None:
         """Set a breakpoint, or take it away if it is set."""
@@ -169,12 +194,22 @@ class Session:
                 del self.breakpoints[text]
                 self.message = f"breakpoint gone: {text}"
                 return
-            made = parse_breakpoint(text)
+            made = parse_breakpoint(text, self.stepper.elements)
+            if isinstance(made, RegisterBreak):
+                if made.warp is None and not made.all_warps:  # every warp has a register of that name
+                    made = replace(made, warp=self.shown_warp)
+                self.stepper.state.checked_warp(made.warp or 0)
             self._check(made)
             self.breakpoints[text] = made
-            self.message = f"breakpoint: {text}; c runs to it, C back"
+            self.message = f"breakpoint: {text}{self._scope(made)}; c runs to it, C back"
         except FasimError as error:
-            self.message = str(error).strip()
+            self.message = failure_text(error)
+
+    def _scope(self, made: Breakpoint) -> str:
+        """Whose doings a breakpoint looks at, where that is not obvious."""
+        if isinstance(made, RegisterBreak):
+            return " (of any warp)" if made.all_warps else f" (of warp {made.warp})"
+        return " (by any warp)" if made.every_warp and not self.follow else ""
 
     def _check(self, made: Breakpoint) -> None:
         """Whether a breakpoint can be met at all.
@@ -182,9 +217,9 @@ class Session:
         Raises: UsageError.
         """
         made.pcs(self.stepper.places, self.stepper.names)
-        if isinstance(made, MemoryBreak):
+        if isinstance(made, (MemoryBreak, ReadBreak)):
             allocations = self.stepper.walker.run.space.allocations
-            sizes = {each.name: each.size_bytes for each in allocations if not each.constant}
+            sizes = {each.name: each.size_bytes for each in allocations if isinstance(made, ReadBreak) or not each.constant}
             sizes["shared"] = len(self.stepper.state.shared_memory)
             if made.where not in sizes:
                 raise UsageError(f"no buffer {made.where!r}; there are: {', '.join(sorted(sizes))}")
@@ -214,15 +249,15 @@ class Session:
                 raise UsageError("this session stays in its CTA")
             self.stepper.leave()
         except FasimError as error:
-            self.message = str(error).strip()
+            self.message = failure_text(error)
             return
         try:
-            self.stepper = self.make(wanted)
+            self.stepper, self._search = self.make(wanted), ("", -1, -1)
             self.message = f"CTA {','.join(map(str, wanted))}, from its beginning"
         except FasimError as error:  # an earlier one fails that has to run first
             self.stepper = self.make(here)
             self.stepper.go_to(position)
-            self.message = str(error).strip()
+            self.message = failure_text(error)
 
     def pin(self, text: str) -> None:
         """Show a register always, or no longer."""
@@ -252,60 +287,20 @@ class Session:
             return
         meant = np.zeros(len(stepper.places.program), bool)
         meant[pcs] = True
-        start, watch = stepper.position, Patience(again="/ and enter go on")
+        start, watch = self._from(f"find {wanted}"), Patience(again="/ and enter go on")
         try:
             if stepper.next_of(meant, None if self.follow else self.warp, watch):
                 return
         except ExecutionError:
             pass  # it is not executed before the kernel fails
-        if not watch.message:
-            stepper.go_to(start)
-        self.message = watch.message or f"{wanted!r} is not executed after here"
+        if watch.message:
+            self._search, self.message = (f"find {wanted}", start, stepper.position), watch.message
+            return
+        stepper.go_to(start)
+        whose = "" if self.follow else f" by warp {self.warp}"
+        self.message = f"{wanted!r} is not executed{whose} after here"
 
     def source_text(self, pc: int) -> str:
         """The line of the kernel that an instruction belongs to."""
         place = self.stepper.places.line(pc)
         return self.stepper.places.sources.text(*place) if place else ""
-
-
-def parse_breakpoint(text: str) -> Breakpoint:
-    """A breakpoint as a person writes it.
-
-    Raises: UsageError with all forms.
-    """
-    what, _, rest = text.strip().partition(" ")
-    words = rest.split()
-    makers: Mapping[str, Callable[[], Breakpoint]] = {
-        "line": lambda: LineBreak(int(words[0]), words[1] if len(words) > 1 else ""),
-        "step": lambda: StepBreak(words[0]),
-        "conflict": lambda: ConflictBreak(int(words[0]) if words else 1),
-        "hazard": lambda: HazardBreak(words[0] if words else ""),
-        "nan": lambda: NanBreak(new=not {(): False, ("any",): True}[tuple(words)]),
-        "reg": lambda: _register(rest),
-        "mem": lambda: _memory(rest),
-    }
-    try:
-        return makers[what]()
-    except (KeyError, IndexError, ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no breakpoint; they are: {BREAKPOINT_HELP}") from None
-
-
-def _register(text: str) -> RegisterBreak:
-    match = _REGISTER.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(text)
-    value: int | float | None = None
-    if (given := match["value"]) is not None:
-        value = int(given, 0) if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)", given) else float(given)
-    return RegisterBreak(match["name"], value, int(match["lane"]) if match["lane"] else None)
-
-
-def _memory(text: str) -> MemoryBreak:
-    match = _MEMORY.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(text)
-    given = match["value"]
-    if given is None:
-        return MemoryBreak(match["where"], int(match["offset"], 0))
-    data = bytes.fromhex(given[2:])[::-1] if given.startswith("0x") else struct.pack("<f", float(given))
-    return MemoryBreak(match["where"], int(match["offset"], 0), len(data), data)

@@ -134,6 +134,7 @@ _HANDLER_SOURCES = (
     "isa/machine.py",
     "isa/table.py",
     "isa/instructions",
+    "isa/sass",
     "warp/handlers.py",
     "warp/jit.py",
     "warp/shadow.py",
@@ -195,10 +196,10 @@ class Engine:
         for key in missing:
 
             def make(key: HandlerKey = key) -> bytes:
-                from fasim.isa.rows import ROWS  # a quarter of a second: only who compiles pays
+                from fasim.isa.rows import row_of  # a quarter of a second: only who compiles pays
 
                 # most changes of our sources leave most handlers as they were: those are found again by their IR
-                text = _ir(ROWS[key.name], key)
+                text = _ir(row_of(key.name), key)
 
                 def build() -> bytes:
                     nonlocal compiled

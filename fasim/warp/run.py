@@ -15,6 +15,7 @@ from fasim.isa.machine import (
     BAR_ARRIVE,
     BLOCKED,
     BRA,
+    BREAK,
     BRX,
     C_BUDGET,
     C_CLOCK,
@@ -71,7 +72,19 @@ from fasim.isa.machine import (
     YIELD,
     YIELDED,
 )
-from fasim.isa.operands import BAR_ALIGNED, BAR_OP, T_BYTES, T_DEST, T_LAUNCH_WIDE, T_SHIFT, X_COUNT, X_INDEX, X_TARGETS, Y_MEMBERS
+from fasim.isa.operands import (
+    BAR_ALIGNED,
+    BAR_OP,
+    T_BYTES,
+    T_DEST,
+    T_LAUNCH_WIDE,
+    T_SHIFT,
+    X_COUNT,
+    X_INDEX,
+    X_TARGETS,
+    Y_BARRIER,
+    Y_MEMBERS,
+)
 from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
 from fasim.smem.check_state import full
 from fasim.smem.clocks import execute_together, fence
@@ -91,12 +104,13 @@ from fasim.warp.splits import (
     pick,
     registers_at,
     remove_split,
+    same_value,
     split_at,
     wake,
     warp_at,
 )
 from fasim.warp.stray import all_arrived, await_lanes, check_masks, stray_step
-from fasim.warp.sync import arrive, sync_lanes
+from fasim.warp.sync import arrive, leave_lanes, sync_lanes
 from fasim.warp.taint import settle, taint_collective, taint_step
 
 
@@ -117,13 +131,14 @@ def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int
     failed, left = 0, mask
     while left:
         lane = first_bit(left)
-        left &= left - 1
+        group = same_value(registers + row, left)
+        left &= ~group
         index = peek_u32(registers + row + 4 * lane)
         if index >= count:
             note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, index)
             failed = 1
         else:
-            add_split(ctx, warp, peek_i32(operands + X_TARGETS + 4 * index), 1 << lane, READY, 0)
+            add_split(ctx, warp, peek_i32(operands + X_TARGETS + 4 * index), group, READY, 0)
     return failed
 
 
@@ -330,8 +345,11 @@ def run_warp(ctx: int, warp: int) -> int:
                 if mask & ~execute:
                     add_split(ctx, warp, pc + 1, mask & ~execute, READY, 0)
                 break
+            elif kind == BREAK:
+                leave_lanes(ctx, warp, registers, operands, execute)
+                pc += 1
             elif kind == WARP_SYNC:
-                if hazards:
+                if hazards and peek_i32(operands + Y_BARRIER) == 0:
                     members = registers + peek_i32(operands + Y_MEMBERS)
                     check_masks(ctx, warp, pc, members, execute)
                     await_lanes(ctx, warp, pc, execute, peek_u32(members + 4 * first_bit(execute)), mask & ~execute, pc + 1)

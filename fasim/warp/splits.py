@@ -13,6 +13,7 @@ from fasim.isa.machine import (
     ALL_LANES,
     AT_BARRIER,
     AT_COLLECTIVE,
+    C_BARRIERS_ONLY,
     C_HAZARDS,
     C_REG_STRIDE,
     C_REGS,
@@ -27,6 +28,8 @@ from fasim.isa.machine import (
     S_TURN,
     SPLIT_BYTES,
     SPLITS_PER_WARP,
+    SYNC_BARRIER_MASK,
+    SYNC_BARRIER_SHIFT,
     SYNC_FLAG,
     W_BYPASSED,
     W_FAIR,
@@ -64,10 +67,11 @@ def registers_at(ctx: int, warp: int) -> int:
 
 @machine_code
 def add_split(ctx: int, warp: int, pc: int, mask: int, state: int, detail: int) -> None:
-    """Put lanes aside at `pc`, joined with others there in the same state."""
+    """Put lanes aside at `pc`, joined with others there in the same state; ready ones of machine code join only at its barriers."""
     record = warp_at(ctx, warp)
     count = peek_i64(record + W_SPLITS)
-    for i in range(count):
+    apart = state == READY and peek_i64(ctx + C_BARRIERS_ONLY) != 0
+    for i in range(0 if apart else count):
         at = split_at(ctx, warp, i)
         if peek_i64(at + S_PC) == pc and peek_i64(at + S_STATE) == state and peek_i64(at + S_DETAIL) == detail:
             poke_i64(at + S_MASK, peek_i64(at + S_MASK) | mask)
@@ -159,7 +163,7 @@ def wake(ctx: int, warp: int) -> None:
             poke_i64(at + S_STATE, READY)
             if detail & SYNC_FLAG == 0:
                 poke_i64(at + S_DETAIL, 0)
-            elif peek_i64(ctx + C_HAZARDS):
+            elif peek_i64(ctx + C_HAZARDS) and detail >> SYNC_BARRIER_SHIFT & SYNC_BARRIER_MASK == 0:
                 lanes = arrived | detail & ALL_LANES & ~live
                 sync_warp(peek_i64(ctx + C_HAZARDS), warp, lanes, live & ~arrived == 0)
                 poke_i64(record + W_STRAY, 0)
@@ -185,8 +189,10 @@ def pick(ctx: int, warp: int, fair: int) -> int:
 
 @machine_code
 def next_stop(ctx: int, warp: int) -> int:
-    """Least pc of the ready splits in the list: where the running one has to stop; NEVER if there is none."""
+    """Least pc of the ready splits in the list: where the running one has to stop; NEVER if there is none, or they do not join there."""
     stop = NEVER
+    if peek_i64(ctx + C_BARRIERS_ONLY):
+        return stop
     for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
         at = split_at(ctx, warp, i)
         if peek_i64(at + S_STATE) == READY:

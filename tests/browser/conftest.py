@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from fasim.report.trace_select import TraceFilters
+from fasim.report.trace_write import stream_trace
+from tests.browser.pages import FACTS
+from tests.tui.conftest import new_session
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
@@ -74,8 +79,8 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
     """Returns a function that opens a file, with the network off."""
     contexts = []
 
-    def open_(path: Path, anchor: str = "", width: int = 1400, ready: str = "window.fasim !== undefined") -> Opened:
-        context = chromium.new_context(viewport={"width": width, "height": 1000})
+    def open_(path: Path, anchor: str = "", width: int = 1400, height: int = 1000, ready: str = "window.fasim !== undefined") -> Opened:
+        context = chromium.new_context(viewport={"width": width, "height": height})
         contexts.append(context)
         context.set_offline(True)
         opened = Opened(context.new_page())
@@ -92,3 +97,14 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
     yield open_
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="module")
+def flash(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The page of v2.1, N=128, Bc=32, linear layout, and a session on the same launch."""
+    words = ("fa_v21", "--n", "128", "--heads", "1", "--bc", "32", "--layout", "linear")
+    session = new_session(*words)
+    path = tmp_path_factory.mktemp("pages") / "v21.html"
+    with open(path, "wb") as file:
+        stream_trace(session.stepper, file, ".html", TraceFilters(), FACTS, watched=session.watched, regions=session.regions)
+    return path, session

@@ -18,34 +18,16 @@ from fasim.report.trace_write import stream_trace
 from fasim.tui.matrices import rows
 from fasim.tui.numbers import FORMATS, element_text, lane_texts
 from tests.browser.conftest import Opened
-from tests.report.traces import traced
-from tests.trace.launches import FLASH, OWN, Launch, of_cases
-from tests.tui.conftest import new_session
+from tests.browser.pages import FACTS, page_of
+from tests.report.traces import json_trace, traced
+from tests.trace.launches import FLASH, OWN, of_cases
 
-FACTS = {"kernel": "fa_v21", "grid": [1, 1, 1], "block": [128, 1, 1], "source": "", "arch": "sm_90", "compiler": "", "version": ""}
 WORDS = """(words) => {
     const bytes = new Uint8Array(words.buffer);
     let text = "";
     for (const byte of bytes) text += String.fromCharCode(byte);
     return btoa(text);
 }"""
-
-
-@pytest.fixture(scope="module")
-def flash(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """The page of v2.1, N=128, Bc=32, linear layout, and a session on the same launch."""
-    words = ("fa_v21", "--n", "128", "--heads", "1", "--bc", "32", "--layout", "linear")
-    session = new_session(*words)
-    path = tmp_path_factory.mktemp("pages") / "v21.html"
-    with open(path, "wb") as file:
-        stream_trace(session.stepper, file, ".html", TraceFilters(), FACTS, watched=session.watched, regions=session.regions)
-    return path, session
-
-
-def page_of(launch: Launch, directory: Path, filters: TraceFilters | None = None) -> Path:
-    path = directory / "page.html"
-    path.write_bytes(traced(launch, ".html", filters)[1])
-    return path
 
 
 def words(opened: Opened, name: str) -> bytes:
@@ -72,14 +54,15 @@ def test_a_browser_cannot_load_anything_else(flash: tuple[Path, Any], open_page:
 
 def test_the_slider_moves_the_views(flash: tuple[Path, Any], open_page: Any) -> None:
     path, session = flash
-    opened, page = open_page(path), None
+    opened = open_page(path)
     page = opened.page
     assert opened.at() == 0 and page.get_attribute("#slider", "max") == str(session.stepper.end - 1)
     box = page.locator("#slider").bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     half = opened.at()
     assert abs(half - session.stepper.end / 2) < session.stepper.end / 50
-    assert f"event {half + 1} of {session.stepper.end:}" in opened.text("#where") and page.input_value("#index") == str(half)
+    assert f"executed: warp instruction {half} of {session.stepper.end} (from 0)" in opened.text("#where")
+    assert page.input_value("#index") == str(half)
     page.keyboard.press("ArrowRight")  # the slider has the focus
     assert opened.at() == half + 1
     before = opened.text("#event")
@@ -139,41 +122,6 @@ def test_moves_are_those_of_the_stepper(flash: tuple[Path, Any], open_page: Any)
     assert opened.page.evaluate("fasim.store.warp[fasim.page.at]") == 2
 
 
-def test_stops(flash: tuple[Path, Any], open_page: Any) -> None:
-    path, session = flash
-    opened, stepper = open_page(path), session.stepper
-    opened.stop_at("conflict")
-    event = stepper.event(opened.at())
-    cost = event.access.wavefronts
-    assert cost.conflicts > 0 and "ldmatrix" in opened.text("#event")
-    assert f"{cost.actual} wavefronts, {cost.conflicts} conflicts" in opened.text("#banks")
-    worst = opened.page.locator("#banks td.collides")
-    assert worst.count() == 32 and all(text.endswith("!") for text in worst.all_inner_texts())
-    titles = [worst.nth(i).get_attribute("title") for i in range(32)]
-    assert any(f"byte {event.access.addresses[8 * 0]}," in title for title in titles)
-    first = opened.at()
-    opened.page.keyboard.press("c")
-    assert opened.at() > first
-    opened.page.keyboard.press("C")
-    assert opened.at() == first
-    for text, test in [
-        ("step ROW_MAX", lambda event: event.step == "ROW_MAX"),
-        ("mma.sync", lambda event: event.text.startswith("mma.sync")),
-        ("barrier", lambda event: event.kind == "bar"),
-        ("mem 0x2400", lambda event: event.copies is not None and any(start <= 0x2400 < end for start, end in event.copies.arrived)),
-        ("reg %r1", lambda event: any(change.operand.name == "%r1" for change in event.registers)),
-    ]:
-        opened.go(0)
-        opened.stop_at(text)
-        stepper.go_to(1)  # the search begins behind the first event
-        stepper.step()
-        while not test(stepper.event()):
-            stepper.step()
-        assert opened.at() == stepper.position - 1, text
-    opened.stop_at("no such thing")
-    assert "not met behind here" in opened.text("#message")
-
-
 def test_fragments_rows_and_pipeline(flash: tuple[Path, Any], open_page: Any) -> None:
     path, session = flash
     opened, stepper = open_page(path), session.stepper
@@ -208,6 +156,43 @@ def test_fragments_rows_and_pipeline(flash: tuple[Path, Any], open_page: Any) ->
     assert "arrived" in opened.text("#pipeline") and "waited until 1 groups are pending" in opened.text("#event")
 
 
+def test_registers_of_a_block_have_fragments_and_can_be_stopped_at(tmp_path: Path, open_page: Any) -> None:
+    launch = OWN["scoped"]
+    opened, stepper = open_page(page_of(launch, tmp_path)), launch.stepper()
+    for text in ("ldmatrix.sync.aligned.m8n8.x4", "mma.sync", "ldmatrix.sync.aligned.m8n8.x1"):
+        opened.stop_at(text)
+        event = stepper.event(opened.at())
+        assert event is not None and event.text.startswith(text)
+        changed = {change.operand.name: change.new for change in event.registers}
+        for held in held_fragments(event.source, stepper.names.operands[event.pc]):
+            opened.page.locator("#operands button", has_text=held.operand).click()
+            rows_shown = [row.locator("td").all_inner_texts() for row in opened.page.locator("#fragment tr").all()]
+            shown = [row for row in rows_shown if row]  # without those that number the columns
+            assert not any("?" in row for row in shown)
+            for cell in held.fragment.cells if held.result else ():
+                bits = int(changed[held.registers[cell.register]][cell.lane]) >> cell.low_bit & ((1 << held.fragment.element_bits) - 1)
+                assert shown[cell.matrix * held.fragment.rows + cell.row][cell.column] == element_text(bits, held.fragment.type)
+    opened.go(0)
+    opened.stop_at("reg narrow")
+    event = stepper.event(opened.at())
+    assert event is not None and event.text.startswith("cvt.s16")
+    opened.page.keyboard.press("c")
+    assert "-31" in opened.text("#registers")  # neg.s16
+    assert opened.messages == []
+
+
+def test_registers_where_a_warp_is_divided(tmp_path: Path, open_page: Any) -> None:
+    path, stepper = tmp_path / "page.html", OWN["turns"].stepper()
+    path.write_bytes(traced(OWN["turns"], ".html", max_instructions=1000)[1])
+    opened = open_page(path)
+    for position in random.Random(7).sample(range(1000), 40):
+        opened.go(position)
+        stepper.go_to(position + 1)
+        for warp in range(stepper.state.warps):
+            live = {register.name for register in stepper.state.registers(warp)}
+            assert set(opened.page.evaluate(f"fasim.store.live({warp}).map(([name]) => name)")) == live
+
+
 PATTERNS = [0, 1, 0x80000000, 0x3F800000, 0x3F880000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x3C003C40, 0x7C00FC00, 0x7E000001, 0x00018001]
 TIES = (1.0625, 1.0635, 9999.5, 99995.0, 1e-5, 0.0001, 123456.0, -0.03125)
 PATTERNS += [struct.unpack("<I", struct.pack("<f", value))[0] for value in TIES]
@@ -218,7 +203,7 @@ def test_numbers_are_written_as_in_the_terminal(flash: tuple[Path, Any], open_pa
     values = np.array([*PATTERNS, *np.random.default_rng(3).integers(0, 1 << 32, 400)], np.uint32)
     values = values[: len(values) // 32 * 32].reshape(-1, 32)
     for form in FORMATS:
-        for type_ in ("f32", "f16x2", "bf16x2", "f16", "bf16", "b32", "u32", "s32"):
+        for type_ in ("f32", "f16x2", "bf16x2", "f16", "bf16", "b32", "u32", "s32", "s16", "b16"):
             for row in values:
                 made = opened.page.evaluate(f"(row) => row.map((value) => fasim.laneText(value, '{type_}', '{form}'))", row.tolist())
                 assert made == lane_texts(row, type_, form), (form, type_)
@@ -240,6 +225,27 @@ def test_a_fault_is_told(name: str, tmp_path: Path, open_page: Any) -> None:
     opened = open_page(path)
     assert opened.page.is_visible("#fault") and opened.page.text_content("#fault") == str(summary.failure)
     opened.page.keyboard.press("End")
+    fault = json_trace(OWN[name])["fault"]
+    assert opened.text("#where").startswith(f"FAILED: warp instruction {fault['position']} of {fault['position']}")
+    assert f"{fault['type']}: {fault['message']}" in opened.page.text_content("#event")
+    marked = opened.page.locator("#source .failed i").all_inner_texts()
+    assert marked == [str(fault["where"]["line"])]
+    if fault["pc"] is None:
+        assert opened.page.locator("#ptx .failed").count() == 2  # both warps wait, each for another barrier
+    else:
+        assert opened.page.locator("#ptx .failed i").inner_text() == str(fault["pc"])
+        stepper = OWN[name].stepper()
+        stepper.go_to(fault["position"])
+        for operand in stepper.names.operands[fault["pc"]]:
+            shown = opened.page.locator(f'table[data-register="{operand.name}"] td')
+            values = stepper.state.row(fault["warp"], operand.bank, operand.row)
+            assert shown.all_inner_texts() == lane_texts(values, operand.seen_as)
+            active = int(opened.page.evaluate("fasim.store.event(fasim.page.at).active"), 16)
+            assert opened.page.locator(f'table[data-register="{operand.name}"] td.off').count() == 32 - active.bit_count()
+    opened.page.select_option("#warp", "0")
+    opened.page.keyboard.press("Home")
+    opened.page.keyboard.press("End")
+    assert opened.text("#where").startswith("FAILED")
     assert opened.messages == []
 
 
@@ -249,8 +255,10 @@ def test_hazards_lead_to_their_events(tmp_path: Path, open_page: Any) -> None:
     opened.page.locator("#hazards button").first.click()
     assert stepper.event(opened.at()).hazards and "warning: RAW" in opened.text("#event")
     opened.page.keyboard.press("Home")
-    opened.stop_at("hazard")
-    assert stepper.event(opened.at()).hazards
+    for text, found in (("hazard", True), ("hazard race", True), ("hazard RAW", True), ("hazard sync", False)):
+        opened.go(0)
+        opened.stop_at(text)
+        assert bool(stepper.event(opened.at()).hazards) == found, text
 
 
 @pytest.mark.parametrize("name", sorted(OWN))
@@ -276,6 +284,9 @@ def test_filters_an_anchor_and_a_narrow_window(tmp_path: Path, open_page: Any) -
     opened = open_page(path, anchor="#40", width=400)
     assert opened.page.evaluate("fasim.store.event(fasim.page.at).position") >= 40
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 400
+    opened.page.keyboard.press("?")
+    assert opened.page.evaluate("document.querySelector('#help').scrollWidth <= document.querySelector('#help').clientWidth")
+    opened.page.keyboard.press("Escape")
     filtered = page_of(FLASH, tmp_path, TraceFilters(warp=1, steps=("S_QK",)))
     opened = open_page(filtered)
     stepper = FLASH.stepper()

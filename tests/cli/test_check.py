@@ -155,7 +155,7 @@ def test_output_of_the_kernel_comes_first(check, tmp_path):
     [
         (["--sarif", "no/where.sarif"], "there is no directory 'no'"),
         (["--sarif", "."], "this is a directory"),
-        (["--rtol", "1"], "fasim check FILE has no option --rtol"),
+        (["--rtol", "1"], "fasim check looks for hazards and does not judge outputs; leave out --rtol"),
     ],
 )
 def test_wrong_use(check, given, message):

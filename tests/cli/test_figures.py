@@ -85,7 +85,7 @@ def test_lines_of_several_layouts(command, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["banks", "transpose", "--lines-out", "lines.pdf"], "--lines-out lines.pdf: pictures are .png or .svg, for example lines.svg"),
+        (["banks", "transpose", "--lines-out", "lines.pdf"], "--lines-out lines.pdf: pictures are .png or .svg; name the file lines.svg"),
         (["banks", "transpose", "--lines-out", "no/lines.svg"], "--lines-out no/lines.svg: there is no directory 'no'"),
         (["banks", "transpose", "--lines-out", "a.svg", "--out", "a.svg"], "--out and --lines-out both name a.svg"),
         (["run", "axpy", "--trace-out", "a.svg"], "kernel axpy has no shared memory, so there are no buffers to draw"),

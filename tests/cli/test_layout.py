@@ -172,6 +172,16 @@ def test_pictures(layout, tmp_path, words):
     assert all(register + "<" in text or words[0].startswith("wmma") for register in registers)
 
 
+@pytest.mark.parametrize("name", ["ldmatrix.x4", "ldmatrix.x4.trans", "stmatrix.x4"])
+def test_four_matrices_are_two_by_two(layout, tmp_path, name):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    layout(name, "--out", "four.svg")
+    found = re.findall(r'<text [^>]*x="([\d.]+)" y="([\d.]+)"[^>]*>matrix (\d): ', (tmp_path / "four.svg").read_text())
+    assert [matrix for *_, matrix in found] == ["0", "1", "2", "3"]
+    (a, top), (b, also_top), (c, below), (d, also_below) = [(float(x), float(y)) for x, y, _ in found]
+    assert (a, b) == (c, d) and a < b and (top, below) == (also_top, also_below) and top < below
+
+
 def test_a_picture_frames_what_was_asked_for(layout, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     layout("mma.m16n8k16.f16", "--operand", "A", "--out", "plain.svg")

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from fasim.errors import MemoryAccessError, UsageError, Where
+from fasim.gmem import AddressSpace
 from fasim.numerics.dtypes import DTYPES, bf16_bits
 from fasim.report.compare import compare, statistics
 from fasim.report.records import OutputReport, error_report, to_json
 from fasim.report.text import output_lines
+from fasim.trace.elements import Elements
 
 INF, NAN = np.inf, np.nan
 F32 = np.float32
@@ -93,8 +95,27 @@ def test_a_wrong_output_says_how_the_stepper_gets_there(dtype, shape, wrong, pla
     right = output_lines(_output(got, dtype, expected), color=False)
     expected[wrong] = 1
     lines = output_lines(_output(got, dtype, expected), color=False)
-    told = f"to where it is written: fasim run --trace, x, mem out {place}, then c (in the CTA that --cta chooses)"
+    element = f"[{','.join(map(str, wrong))}]" if wrong else " 0"
+    told = f"to where it is written: fasim run --trace, x, mem out{element}, then c (in the CTA that --cta chooses)"
     assert told in lines and not any("--trace" in line for line in right)
+    assert Elements(_space(got), {"out": dtype}).find("out", ",".join(map(str, wrong)))[0] == place if wrong else place == 0
+    for ctas, writers, ending in ((1, {}, "then c"), (4, {"out": "2,1"}, "then c")):
+        (line,) = [line for line in output_lines(_output(got, dtype, expected), False, ctas, writers) if "--trace" in line]
+        assert line.endswith(ending) and ("--trace --cta 2,1, x" in line) == bool(writers)
+
+
+def test_an_output_that_is_not_a_number_has_no_infinite_error():
+    got = np.array([1, np.nan], np.float32)
+    lines = output_lines(_output(got, "f32", np.ones(2, np.float32)), color=False)
+    assert "WRONG: max abs error nan against there (exact)" in lines
+    lines = output_lines(_output(np.array([1, np.inf], np.float32), "f32", np.ones(2, np.float32)), color=False)
+    assert "WRONG: max abs error inf against there (exact)" in lines
+
+
+def _space(data):
+    space = AddressSpace()
+    space.add("out", data)
+    return space
 
 
 def _output(got, dtype, expected):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
+from fasim.cli.app import app
 from fasim.cli.job import Job
 from fasim.cli.run_options import RunOptions
 from fasim.cli.target import prepare
@@ -18,6 +20,7 @@ from fasim.cli.trace_out import check_trace_path, size_text, trace_filters, writ
 from fasim.errors import MemoryAccessError, UsageError
 from fasim.report import trace_write
 from fasim.report.trace_select import TraceFilters
+from fasim.report.trace_write import FORMATS
 
 
 def job() -> Job:
@@ -81,6 +84,11 @@ def test_a_path_that_cannot_be(name: str, message: str, tmp_path: Path) -> None:
         check_trace_path(tmp_path / name)
     with pytest.raises(UsageError, match=r"CTA \(1, 0, 0\): the grid is \(1, 2, 1\)"):
         write_trace(job(), tmp_path / "t.json", TraceFilters(), cta=(1, 0, 0))
+
+
+def test_suffixes() -> None:
+    (option,) = [each for each in get_command(app).commands["run"].params if "--trace-out" in each.opts]
+    assert option.metavar == f"FILE{'|'.join(FORMATS)}" and check_trace_path(Path("T.JSON")) is None
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-import fasim.isa.rows  # noqa: F401  the import fills the table
-from fasim.isa.table import ROWS
+from fasim.isa.rows import ROWS, SASS_ROWS, row_of
 from tests.harness import BACKENDS, run_row
 
-CASES = [(row.name, case) for row in ROWS.values() for case in row.cases]
+CASES = [(row.name, case) for row in (*ROWS.values(), *SASS_ROWS.values()) for case in row.cases]
 
 
 def split(name: str, inputs: object) -> tuple[list[object], tuple[int, ...]]:
     """Inputs of a case as (register sources, immediates)."""
-    row, flat = ROWS[name], list(inputs) if isinstance(inputs, tuple) else [inputs]
+    row, flat = row_of(name), list(inputs) if isinstance(inputs, tuple) else [inputs]
     sources, immediates = [], []
     for arg in (a for a in row.sources if a.name != "active"):
         value = flat.pop(0)
@@ -45,7 +44,7 @@ def test_cases(backend):
 def test_inactive_lanes_keep_their_value(backend):
     for name, (inputs, _) in CASES:
         sources, immediates = split(name, inputs)
-        row = ROWS[name]
+        row = row_of(name)
         before = [1 if d.type_ == "pred" else 0x55 for d in row.dests for _ in range(max(d.count, 1))]
         got = run_row(name, sources, immediates=immediates, backend=backend, mask=0x0000FF01, dests=before)
         for value, old in zip(got, before):

@@ -30,12 +30,13 @@ from .samples import DATA, SAMPLES, kernel, module
 def test_module_head() -> None:
     found = parse(
         '.version 7.8\n.target sm_90a, texmode_independent , debug\n.address_size 64\n.file 1 "a // b.cu", 12, 34\n.file 2 "c/*d*/"\n'
+        '.file 3 "d\\303\\251/\\351/C:\\x\\\\y"\n'
         '.pragma "nounroll", "x";\n.func f(){ ret; }\n.alias g, f;\n@@DWARF .section ignored\n# 1 "line marker"\n',
         "head.ptx",
     )
     assert (found.path, found.version, found.address_size) == ("head.ptx", (7, 8), 64)
     assert found.target == ("sm_90a", "texmode_independent", "debug")
-    assert found.files == {1: "a // b.cu", 2: "c/*d*/"}
+    assert found.files == {1: "a // b.cu", 2: "c/*d*/", 3: "d\N{LATIN SMALL LETTER E WITH ACUTE}/\udce9/C:\\x\\y"}
     assert [pragma.texts for pragma in found.pragmas] == [("nounroll", "x")]
     assert found.aliases == {"g": "f"}
     assert found.entries == {}

@@ -76,7 +76,7 @@ def test_rows_that_no_padding_cures():
     advice = advise(access("LDS.32", lambda lane: 128 * (lane // 4) + 16 * (lane % 4)))
     assert advice.pitch.pitch_bytes == 128 and advice.padding is None and advice.swizzle is None
     assert (
-        advice.notes[0] == "no padding: none up to 128 bytes behind rows of 128, 256, 512, 16, 32, 384 bytes brings the access to its ideal"
+        advice.notes[0] == "no padding: none up to 128 bytes after rows of 128, 256, 512, 16, 32, 384 bytes brings the access to its ideal"
     )
 
 

@@ -140,7 +140,7 @@ def test_png(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("banks.pdf", r"pictures are \.png or \.svg, for example .*banks\.svg"),
+        ("banks.pdf", r"pictures are \.png or \.svg; name the file .*banks\.svg"),
         ("folder.svg", r"this is a directory; name a file in it"),
         ("nowhere/banks.svg", r"there is no directory '.*nowhere'"),
     ],

@@ -103,3 +103,14 @@ def test_declared_variables():
     found = {area.name: area.ranges for area in declared_areas(fasim.compile(source).kernel("k"))}
     assert set(found) == {"outside", "s"}
     assert {name: end - start for name, ((start, end),) in found.items()} == {"outside": 40, "s": 64}
+
+
+def test_scattered_copies_are_one_part():
+    """Where the words that lanes copy lie far from each other, each would be a part."""
+    scattered = Target(rows(256, MOST_PARTS + 1, 32, 16))
+    end = 256 + 32 * MOST_PARTS + 16
+    assert [area.name for area in find_areas([], [Area("s", ((0, 2048),))], [scattered], [(0, 2048)])] == ["s"]
+    found = find_areas([], [Area("s", ((0, 256),))], [scattered], [(256, end)])
+    assert [area.ranges for area in found] == [((0, 256),), ((256, end),)]
+    few = find_areas([], [Area("s", ((0, 2048),))], [Target(rows(256, 3, 32, 16))], rows(256, 3, 32, 16))
+    assert [area.name for area in few] == ["s+0x100", "s+0x120", "s+0x140"]

@@ -16,7 +16,7 @@ from fasim.report.buffer_areas import Area
 from fasim.report.buffers import AreaRow, BarrierBar, BuffersOverTime, BuffersTrace, CopyBar
 from fasim.report.buffers_figure import buffers_figure, together
 from fasim.report.trace_select import Selection, TraceFilters
-from fasim.report.trace_write import trace_header
+from fasim.report.trace_write import trace_header, walk
 from tests.report.figures import bars, overlapping, texts_of
 from tests.report.traces import FACTS, json_trace, traced
 from tests.trace.launches import FLASH, OWN, Launch, of_cases, of_collection
@@ -45,13 +45,8 @@ def _picture(launch: int, filters: TraceFilters, regions: tuple[Region, ...]) ->
     stepper = LAUNCHES[launch].stepper()
     selection = Selection(stepper, filters)
     trace = BuffersTrace("svg", io.BytesIO(), stepper, selection, trace_header(stepper, selection, FACTS, (), regions))
-    for chosen in selection.positions(copies=True):
-        stepper.go_to(chosen.position)
-        stepper.step()
-        event = stepper.event()
-        assert event is not None
-        trace.event(event, chosen)
-    stepper.go_to(selection.total)
+    for _ in walk(stepper, selection, trace):
+        pass
     return trace.picture()
 
 

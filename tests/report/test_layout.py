@@ -12,10 +12,11 @@ import pytest
 from fasim import kernels
 from fasim.errors import UsageError
 from fasim.isa.rows import ROWS
-from fasim.report.layout import Selection, blocks, elements_of, parse_element, select
+from fasim.report.layout import Selection, blocks, parse_element, select
 from fasim.report.layout_catalog import catalog, find
 from fasim.report.layout_figure import FILLS, INK
 from fasim.report.layout_hand_over import HAND_OVER_MMA, hand_over, side_by_side
+from tests.report.fragments import elements_of
 
 NAMES = list(catalog())
 

@@ -10,8 +10,8 @@ from tensor_layouts import atoms_nv
 from tensor_layouts.atoms import CopyAtom, MMAAtom
 
 from fasim.errors import UsageError
-from fasim.report.layout import elements_of
 from fasim.report.layout_catalog import catalog, find
+from tests.report.fragments import elements_of
 
 #: what fasim does not model: scalar dot products, fp8 and complex mma, warpgroups, tensor memory, copies that are no matrix loads
 OTHERS = re.compile(r"SM61_|SM89_|SM90_16x8x\d+_C64|SM90_64x|SM100_|SM120_|SM50_Shuffle|SM80_CP_ASYNC")

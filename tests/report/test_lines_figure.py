@@ -47,15 +47,33 @@ def test_bars_are_ideal_and_what_is_beyond():
     ]
     assert drawn(left) == [(0, 0, 3), (0, 3, 93), (1, 0, 4), (1, 4, 28), (2, 0, 10)]
     assert drawn(right) == [(0, 0, 3), (2, 0, 10)]
-    # the same scale, with room for what stands behind the longest bar
+    # the same scale, with room for what stands right of the longest bar
     assert left.get_xlim() == right.get_xlim() and left.get_xlim()[1] > 96
     assert all(0 <= tick <= 96 for tick in left.get_xticks())
     hatched = [bool(patch.get_hatch()) for patch in left.patches]
     assert hatched == [False, True, False, True, False]
     texts = texts_of(figure)
-    for text in ("96 (+93)", "32 (+28)", "in all 138 (+121)", "in all 13", "\N{EN DASH}", "n=128, k.cu, sm_90, NVRTC"):
+    sums = ("source page 138 (+121)", "hardware 138 (+121)", "source page 13", "hardware 13")
+    for text in ("96 (+93)", "32 (+28)", *sums, "\N{EN DASH}", "n=128, k.cu, sm_90, NVRTC"):
         assert text in texts
     assert "tile[y][x] = $1 + $2;" in texts
+
+
+def test_copies_past_l1_are_no_conflicts():
+    """As the hardware's counters have it, which stand above the source page's sum."""
+    copies = LINEAR.rows[1]
+    row = replace(copies, op="LDGSTS.cg16", step="PREFETCH", wavefronts=0, conflicts=0, source_wavefronts=252, source_ideal=96)
+    figure = lines_figure(report(replace(BETTER, rows=[*BETTER.rows, row])))
+    (axes,) = figure.axes
+    first, unseen, *_ = axes.patches  # the longest bar comes first
+    assert (first.get_width(), unseen.get_x(), unseen.get_width()) == (96, 96, 156)
+    assert not first.get_hatch() and unseen.get_hatch() not in ("", None, "/////")
+    (number,) = [text for text in axes.texts if text.get_text() == "252 (+156)"]
+    assert number.get_weight() == "normal"
+    texts = texts_of(figure)
+    assert "hardware 13" in texts and "source page 265 (+156)" in texts
+    lengths = [max(bar.wavefronts for bar in row.bars if bar) for row in line_rows([replace(BETTER, rows=[*BETTER.rows, row])])]
+    assert lengths == sorted(lengths, reverse=True)
 
 
 def test_what_cannot_be_counted_is_said():

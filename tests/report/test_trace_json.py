@@ -69,7 +69,7 @@ def test_outputs_follow_from_registers_and_stores(flash: Any) -> None:
     output = next(buffer for buffer in flash["buffers"] if buffer["name"] == "o")
     found = np.zeros(output["size_bytes"] // 4, np.uint32)
     registers: dict[tuple[int, str], list[int]] = {}
-    stores = 0
+    stores, stored = 0, found.copy()
     for event in flash["events"]:
         if event["kind"] == "store" and event["access"]["space"] == "global":
             assert event["access"]["buffers"] == ["o"] and event["access"]["bytes_per_lane"] == 4
@@ -77,6 +77,10 @@ def test_outputs_follow_from_registers_and_stores(flash: Any) -> None:
             for lane in lanes(event["access"]["lanes"]):
                 found[(event["access"]["addresses"][lane] - output["address"]) // 4] = registers[event["warp"], name][lane]
             stores += 1
+            for address, data in event["access"]["stored"]:
+                words = np.frombuffer(bytes.fromhex(data), np.uint32)
+                first = (address - output["address"]) // 4
+                stored[first : first + len(words)] = words
         for register in event.get("registers", ()):
             if register["type"] == "pred":
                 continue
@@ -86,7 +90,8 @@ def test_outputs_follow_from_registers_and_stores(flash: Any) -> None:
             for lane in lanes(register["changed"]):
                 held[lane] = values[lane]
     assert stores > 100
-    assert found.tobytes() == args[3].tobytes()
+    assert found.tobytes() == stored.tobytes() == args[3].tobytes()
+    assert (output["dtype"], output["shape"], output["constant"]) == ("f16", list(args[3].shape), False)
 
 
 COSTS = [FLASH, of_cases("bc_ldmatrix_layouts"), of_cases("hz_cp_async_pipeline"), of_cases("out_atomics_shared")]
@@ -185,3 +190,17 @@ def test_memory_does_not_grow_with_the_trace() -> None:
         tracemalloc.stop()
     assert summary.events > 8000 and file.size > 5_000_000
     assert peak < 1_500_000 + 60 * summary.events
+
+
+def test_results_of_barriers_are_told_for_all_warps() -> None:
+    events = json_trace(OWN["reduced"])["events"]
+    (opened,) = [event for event in events if event.get("barrier", {}).get("opened")]
+    results = opened["barrier"]["results"]
+    assert {result["warp"] for result in results} | {opened["warp"]} == {0, 1, 2} and len(results) == 2
+    assert all(result["values"] == " ".join(["00000028"] * 32) and result["changed"] == "0xffffffff" for result in results)
+
+
+def test_bytes_that_are_not_utf8() -> None:
+    file = io.BytesIO()
+    stream_trace(OWN["nans"].stepper(), file, ".json", TraceFilters(), FACTS | {"source": "caf\udce9.cu"})
+    assert json.loads(file.getvalue().decode())["source"] == "caf\udce9.cu"

@@ -52,3 +52,9 @@ def test_messages_are_read_by_perfettos_own() -> None:
     unknown = trace.SerializeToString(deterministic=True)
     trace.DiscardUnknownFields()
     assert trace.SerializeToString(deterministic=True) == unknown
+
+
+def test_bytes_that_are_not_utf8() -> None:
+    file = io.BytesIO()
+    PacketWriter(file).track(1, "caf\udce9.cu")
+    assert b"caf\\udce9.cu" in file.getvalue()

@@ -103,6 +103,6 @@ def test_what_follows_without_a_gap() -> None:
     wanted = {each.position for each in chosen}
     assert all(each.follows == (before[each.position] in wanted) for each in chosen)
     assert 0 < sum(each.follows for each in chosen) < len(chosen)
-    with_copies = [each for each in selection.positions(copies=True) if not each.wanted]
+    with_copies = [each for each in selection.positions(stepper.places.copy_pcs) if not each.wanted]
     assert {stepper.walker.known_warps[each.position] for each in with_copies} == {1} and len(with_copies) > 8
     assert stepper.position == 0

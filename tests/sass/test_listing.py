@@ -160,7 +160,9 @@ $k$f:
 
 def test_annotations():
     deep = (("/a b/x.cu", 3), ("y.h", 4), ("y.h", 5))
-    assert parse(NVDISASM.splitlines()) == {
+    found = parse(NVDISASM.splitlines())
+    assert found["k"].labels == {"k": 0, ".text.k": 0, ".L_x_1": 0x30, "$k$f": 0x40}
+    assert {name: section.lines for name, section in found.items()} == {
         "k": [
             SassLine(0x00, "NOP"),
             SassLine(0x10, "@!P0 FADD R1, R2.reuse, R3", 9, deep),

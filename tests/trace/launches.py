@@ -116,6 +116,45 @@ extern "C" __global__ void generic(int *out, int where) {
 extern "C" __global__ void wide(const unsigned char *in, unsigned char *out, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = in[i] + 1;
 }
+extern "C" __global__ void reduced(const int *in, int *out) {           // results that stand where the barrier's number stood
+    int number = 3 + (in[0] & 1), bits;
+    asm volatile("{.reg .pred p; setp.lt.s32 p, %1, 40; bar.red.popc.u32 %0, %0, p;}" : "+r"(number) : "r"(in[threadIdx.x]));
+    bits = atomicAdd(out, 0);                                           // gives what a fresh register holds
+    out[threadIdx.x] = number + bits;
+}
+extern "C" __global__ void scoped(const int *in, int *out) {            // registers that a block has for itself
+    __shared__ __align__(16) int s[256];
+    int t = threadIdx.x;
+    for (int i = t; i < 256; i += 32) s[i] = in[i];
+    __syncwarp();
+    unsigned at = (unsigned)__cvta_generic_to_shared(s + 4 * t);
+    asm volatile("{.reg .b32 a<4>; .reg .f32 c<4>; .reg .s16 narrow;"
+                 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0, a1, a2, a3}, [%0];"
+                 "mov.f32 c0, 0f3F800000; mov.f32 c1, c0; mov.f32 c2, c0; mov.f32 c3, c0;"
+                 "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {c0, c1, c2, c3}, {a0, a1}, {a2}, {c0, c1, c2, c3};"
+                 "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%0];"
+                 "cvt.s16.s32 narrow, %1; neg.s16 narrow, narrow; st.shared.s16 [%2], narrow;"
+                 "cvt.rzi.s32.f32 a3, c3; add.s32 %0, %0, a3;}" : "+r"(at) : "r"(t), "r"((unsigned)__cvta_generic_to_shared(s + t)));
+    out[t] = at;
+}
+extern "C" __global__ void handed(int *out) {                           // who opens the barrier does not wait there
+    __shared__ int value;
+    if (threadIdx.x < 32) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = value;
+    } else {
+        value = 7;
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+    }
+}
+extern "C" __global__ void strangers(const float *in, float *out) {     // lanes that wait in vain for those of another instruction
+    for (int i = 0; i < 2; i++)
+        if (i == threadIdx.x % 2) {
+            float taken;
+            asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, 0xffffffff;" : "=f"(taken) : "f"(in[threadIdx.x] + i));
+            out[threadIdx.x] = taken;
+        }
+}
 """
 
 
@@ -173,6 +212,10 @@ OWN = {
         own("deadlock", 64, lambda: [zeros(64)]),
         own("nans", 32, lambda: [np.array([np.inf] + [1.0] * 31, np.float32), zeros(32, np.float32)]),
         own("endless", 32, lambda: [zeros(1)], grid=2),
+        own("reduced", 96, lambda: [np.arange(96, dtype=np.int32), zeros(96)]),
+        own("scoped", 32, lambda: [np.arange(256, dtype=np.int32) * 1117, zeros(32)]),
+        own("handed", 64, lambda: [zeros(32)]),
+        own("strangers", 32, lambda: [np.ones(32, np.float32), zeros(32, np.float32)]),
         own("generic", 32, lambda: [zeros(32), np.int32(12)]),
         own("wide", 64, lambda: [np.arange(1 << 16).astype(np.uint8), zeros(1 << 16, np.uint8), np.int32(1 << 15)], grid=1),
     )

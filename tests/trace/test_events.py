@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fasim.errors import UsageError
+from fasim.errors import DeadlockError, UsageError
 from fasim.numerics.dtypes import short_name
-from fasim.trace.breaks import MemoryBreak
+from fasim.trace.breaks import MemoryBreak, RegisterBreak
 from fasim.trace.event import is_nan
 from fasim.trace.view import lanes_array, numbers
 from tests.trace.launches import FLASH, OWN, Launch, of_cases
@@ -283,3 +283,64 @@ def test_events_that_are_asked_for_again() -> None:
     again = stepper.event(500)
     assert again is not None and again is not first and (again.pc, again.warp, again.active) == (first.pc, first.warp, first.active)
     assert all((a.new == b.new).all() and a.fresh == b.fresh for a, b in zip(first.registers, again.registers))
+
+
+def test_barriers_that_reduce() -> None:
+    """The result stands where the number of the barrier stood, and the last warp writes it for all."""
+    launch = OWN["reduced"]
+    stepper, results = launch.stepper(), {}
+    stepper.go_to_end()
+    events = [stepper.event(position) for position in range(stepper.end or 0)]
+    bars = [event for event in events if event is not None and event.kind == "bar"]
+    assert [(event.arrival.number, event.arrival.opened) for event in bars] == [(3, False), (3, False), (3, True)]
+    assert bars[0].arrival.results == bars[1].arrival.results == ()
+    for warp, change in [*bars[2].arrival.results, *((bars[2].warp, change) for change in bars[2].registers)]:
+        assert change.changed.all() and (change.new == 40).all()
+        results[warp] = change.operand.name
+    assert sorted(results) == [0, 1, 2]
+    for warp, name in results.items():
+        stepper.go_to(0)
+        hit = stepper.run_to([RegisterBreak(name, 40, warp=warp)])
+        assert hit is not None and hit.position == bars[2].position + 1
+
+
+def test_a_result_of_an_atomic_is_new() -> None:
+    """Rows of results that may not stand where operands stand are kept free before they hold a value."""
+    stepper = OWN["reduced"].stepper()
+    stepper.go_to_end()
+    atomics = [event for event in map(stepper.event, range(stepper.end or 0)) if event is not None and event.text.startswith("atom.")]
+    assert len(atomics) > 2
+    for event in atomics:
+        if event.kind == "atom":
+            (change,) = [change for change in event.registers if not change.operand.name.startswith("~")]
+            assert change.fresh == event.active and not stepper.names.holds(change.operand.name, event.pc)
+
+
+def test_who_waits_has_done_nothing() -> None:
+    stepper = OWN["strangers"].stepper()
+    with pytest.raises(DeadlockError):
+        stepper.go_to_end()
+    waiting = [event for event in map(stepper.event, range(stepper.end or 0)) if event is not None and not event.executed]
+    assert [event.text.split()[0] for event in waiting] == ["shfl.sync.bfly.b32"] * 2
+    for event in waiting:
+        assert event.registers == () and event.access is None and not event.nan_lanes
+    (name,) = {waiting[0].text.split()[1].rstrip(",")}
+    stepper.go_to(0)
+    with pytest.raises(DeadlockError):
+        stepper.run_to([RegisterBreak(name)])
+
+
+def test_registers_of_a_block_and_narrow_ones_are_met_by_name() -> None:
+    stepper = OWN["scoped"].stepper()
+    hit = stepper.run_to([RegisterBreak("narrow", -3)])
+    assert hit is not None and hit.event is not None and hit.event.text.startswith("neg.s16")
+    (change,) = hit.event.registers
+    assert change.operand.name.startswith("narrow~") and change.new[3] == 0xFFFD
+    assert stepper.run_to([RegisterBreak(change.operand.name)], -1) is not None
+
+
+def test_who_only_arrives_can_open_a_barrier() -> None:
+    stepper = OWN["handed"].stepper()
+    stepper.go_to_end()
+    events = [event for event in map(stepper.event, range(stepper.end or 0)) if event is not None and event.arrival is not None]
+    assert [(event.arrival.operation, event.arrival.opened) for event in events] == [("sync", False), ("arrive", True)]

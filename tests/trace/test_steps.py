@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fasim import kernels
@@ -96,3 +98,16 @@ def test_steps_of_v21():
     assert by_code["copy_tile_async(smem, 0, k, v, 0, n);"] == "PROLOGUE"
     assert by_code["mma_m16n8k16(s[mi][ni + 1], q_frag[mi][km], b[2], b[3]);"] == "S_QK"
     assert by_code["const u32 k_tile = smem + K_BYTES + buffer * TILE_BYTES;"] == ""
+
+
+def test_sources_that_are_not_utf8_and_paths_that_are_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compilers give whole paths; bytes that are no UTF-8 do not make a file unreadable."""
+    file = tmp_path / "k.cu"
+    file.write_bytes(b"// caf\xe9\r\n__global__ void k() {\r\n    //@ ONE\r\n    f(); // \xe9\r\n}\r\n")
+    lines = SourceLines()
+    assert lines.lines(str(file))[0] == "// caf\udce9" and lines.text(str(file), 4) == "f(); // \udce9"
+    assert lines.step(str(file), 4) == "ONE"
+    assert lines.lines(str(tmp_path / "absent.cu")) == lines.lines("\0") == []
+    monkeypatch.chdir(tmp_path)
+    given = SourceLines({"k.cu": "//@ TWO\n"})
+    assert given.lines(str(file)) == given.lines("k.cu") == ["//@ TWO"]

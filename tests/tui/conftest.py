@@ -12,7 +12,17 @@ from fasim.cli.target import prepare
 from fasim.cli.trace import make_session
 from fasim.tui.app import StepperApp
 
-NAMED = {" ": "space", ".": "full_stop", "%": "percent_sign", "=": "equals_sign", "_": "underscore", "/": "slash"}
+NAMED = {
+    "[": "left_square_bracket",
+    "]": "right_square_bracket",
+    ",": "comma",
+    " ": "space",
+    ".": "full_stop",
+    "%": "percent_sign",
+    "=": "equals_sign",
+    "_": "underscore",
+    "/": "slash",
+}
 
 
 def new_session(*words, cta=None, warp=None, **options):

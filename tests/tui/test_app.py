@@ -17,7 +17,7 @@ MINE = """extern "C" __global__ void mine(float* x) {
 def test_first_frame(fa_v21, drive):
     lines, picture = drive(fa_v21)
     assert len(lines) == 24 and all(len(line) <= 80 for line in lines)
-    assert lines[0].startswith("fa_v21  CTA 0,0,0  warp 0 (any)  0  tile -")
+    assert lines[0].startswith("fa_v21  CTA 0,0,0  warp 0 (any warp)  0  tile -")
     assert any(line.startswith("> 158 fa_v21(const half*") for line in lines) and any(
         "> " in line and "ld.param.u64" in line for line in lines
     )
@@ -112,7 +112,7 @@ def matrix(lines):
 
 def test_fragments_show_what_the_instruction_took(fa_v21, drive):
     """The result stands in the accumulator's registers: C is what they held before, D is not known before."""
-    size = (120, 60)
+    size = (120, 90)
     fa_v21.choose_warp("0")
     fa_v21.view = "fragment"
     fa_v21.find("mma.sync")
@@ -197,7 +197,7 @@ def test_ptx_without_lines(session, drive, tmp_path):
 
 
 def test_a_failure_and_its_findings_are_told_in_full(session, drive, tmp_path):
-    """The status line has three lines only."""
+    """The status line has six rows only."""
     source = tmp_path / "dead.cu"
     source.write_text(
         'extern "C" __global__ void dead(int* x) {\n  x[0] = 1;\n  if (threadIdx.x < 40)\n    __syncthreads();\n  else\n'
@@ -207,6 +207,7 @@ def test_a_failure_and_its_findings_are_told_in_full(session, drive, tmp_path):
     lines, _ = drive(own, "6", "end")
     text = " ".join(" ".join(lines).split())
     assert "deadlock in kernel dead" in text and text.count("wait for barrier 0") >= 2 and "lanes 8-31 wait for barrier 1" in text
+    assert any(line.startswith("the kernel fails here") for line in lines)
     lines, _ = drive(own, "4")
     assert any(line.startswith("barrier 0: 40 of all 64 threads; warps [0, 1] wait") for line in lines)
     lines, _ = drive(own, "1", size=(40, 10))

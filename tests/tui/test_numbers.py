@@ -18,10 +18,14 @@ LANES = {
     "f64": (np.full(32, 0.25).view(np.uint64), "f64", "value", "0.25"),
     "s32": (np.full(32, 0xFFFFFFFF, np.uint32), "s32", "value", "-1"),
     "u32": (np.full(32, 0xFFFFFFFF, np.uint32), "u32", "value", "4294967295"),
-    "b32": (BITS + 254, "b32", "value", "ff"),
+    "b32": (BITS + 254, "b32", "value", "0xff"),
+    "b64": (np.full(32, 1 << 40, np.uint64), "b64", "value", "0x10000000000"),
+    "u8 in a wider register": (np.full(32, 0x1FF, np.uint32), "u8", "value", "255"),
     "hex": (np.full(32, 1, np.uint32), "f32", "hex", "00000001"),
     "hex, 64": (np.full(32, 1, np.uint64), "b64", "hex", "0000000000000001"),
     "signed": (np.full(32, 0xFFFFFFFE, np.uint32), "f32", "signed", "-2"),
+    "s16, zeros above": (np.full(32, 0xFFFD, np.uint32), "s16", "value", "-3"),
+    "signed, 16 bits": (np.full(32, 0xFFFD, np.uint32), "b16", "signed", "-3"),
     "predicate": (BITS.astype(bool), "pred", "hex", "1"),
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fasim.errors import UsageError
-from fasim.trace.breaks import ConflictBreak, HazardBreak, LineBreak, MemoryBreak, NanBreak, RegisterBreak, StepBreak
+from fasim.trace.breaks import ConflictBreak, HazardBreak, LineBreak, MemoryBreak, NanBreak, ReadBreak, RegisterBreak, StepBreak
 from fasim.tui import matrices
-from fasim.tui.session import parse_breakpoint
+from fasim.tui.breakpoints import parse_breakpoint
 
 PARSED = {
     "line 290": LineBreak(290),
@@ -22,6 +22,10 @@ PARSED = {
     "reg %f12": RegisterBreak("%f12"),
     "reg %f12 = 1.5": RegisterBreak("%f12", 1.5),
     "reg %r3=0x10 lane 3": RegisterBreak("%r3", 16, 3),
+    "reg %f12 any": RegisterBreak("%f12", all_warps=True),
+    "reg %f12 = 1.5 lane 3 warp 2": RegisterBreak("%f12", 1.5, 3, 2),
+    "read shared 64": ReadBreak("shared", 64),
+    "read o 7192": ReadBreak("o", 7192),
     "mem shared 0x100": MemoryBreak("shared", 256),
     "mem o 64 = 0x3c00": MemoryBreak("o", 64, 2, b"\x00\x3c"),
     "mem o 64 = 1.0": MemoryBreak("o", 64, 4, b"\x00\x00\x80\x3f"),
@@ -34,7 +38,8 @@ def test_breakpoints(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "line", "line x", "lines 3", "step", "conflict x", "reg", "reg f12", "mem", "mem shared", "mem shared x"]
+    "text",
+    ["", "line", "line x", "lines 3", "step", "conflict x", "reg", "reg = 1", "mem", "mem shared", "mem shared x", "mem o[", "read o"],
 )
 def test_what_is_no_breakpoint(text):
     with pytest.raises(UsageError, match=r"is no breakpoint; they are: line N"):
@@ -91,6 +96,12 @@ def test_run_to_breakpoints_and_back(session):
         ("line 1", "no instruction comes from it"),
         ("step NONE", "there are: "),
         ("reg %x1", "%x1"),
+        ("reg f12", "nothing in kernel fa_v21 writes a register f12; the PTX names them"),
+        ("reg %f12 warp 9", "warp 9: the CTA has warps 0 to 3"),
+        ("mem o[0,0,200,0]", "o[0,0,200,0]: o has "),
+        ("mem o[0,200,0]", "o[0,200,0] is outside of o, whose shape is ["),
+        ("read shared[3]", "shared memory has no elements by name"),
+        ("read q 0xfffffff", "byte 268435455 is not in q"),
         ("hazard data", "no hazard is of kind 'data'; there are: RAW, "),
         ("mem p 0", ", k, o, q, shared, v"),
         ("mem shared 0xfffffff", "byte 268435455 is not in shared, which has "),

@@ -35,7 +35,7 @@ from textual.widgets import Input
 
 from fasim_docs import examples
 
-SIZE = (100, 36)
+SIZE = (100, 38)
 PARTS = ("all", "code", "view")
 _BLOCK = re.compile(r"^```\{stepper\}[ ]?([^\n]*)\n((?::\w+:[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"^:(\w+): *(.*)$", re.MULTILINE)

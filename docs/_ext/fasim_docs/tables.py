@@ -17,7 +17,8 @@ from fasim.cli.app import app
 from fasim.isa.features import NOT_MODELLED
 from fasim.isa.table import Arg, Row
 from fasim.report.check import TITLES
-from fasim.report.sarif import _HELP as EXPLAINED
+from fasim.report.sarif import EXPLAINED
+from fasim.trace.steps import step_mark
 from fasim_docs.docstrings import one_line
 from fasim_docs.markdown import code, prose, table
 from fasim_docs.patterns import compress
@@ -100,8 +101,8 @@ def steps() -> str:
     text = kernels.load("fa_v21").path.read_text()
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().startswith("//@ "):
-            rows.append((code(line.split()[1]), str(number + 1)))
+        if step := step_mark(line):
+            rows.append((code(step), str(number + 1)))
     return table(("step", "from line"), rows)
 
 
@@ -169,7 +170,7 @@ def architectures() -> str:
 
 
 def exit_codes() -> str:
-    """Exit codes with the exceptions behind them."""
+    """Exit codes with the exceptions that lead to them."""
     exceptions: dict[int, list[str]] = defaultdict(list)
     for each in _subclasses(errors.FasimError):
         exceptions[each.exit_code].append(each.__name__)

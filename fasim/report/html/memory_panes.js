@@ -1,17 +1,30 @@
 // --- memory: the banks of an access, copies on their way, barriers ---------------------------------------------------------------------
 
-const CELLS = ["lanes", "f16", "bf16", "f32", "hex", "unsigned"];
+const CELLS = ["lanes", "f16", "bf16", "f32", "hex", "unsigned", "signed"];
 const LINE_BYTES = 128;
 const LINES_SHOWN = 64;
+const COLLISIONS_SHOWN = 4;
+const CELL_CHARACTERS = 5;
+/** what nobody has written, a not-a-number to all who read it */
+const UNWRITTEN = 0xffffffff;
 
-function wordText(bits, form) {
+/** What fits into a cell: at most five characters, as many digits as there is room for. */
+function cellNumber(number) {
+  const bare = (text) => text.replace(/^(-?)0\./, "$1.").replace("e+", "e");
+  const texts = [4, 3, 2, 1].flatMap((digits) => [bare(String(Number(number.toPrecision(digits)))), bare(Number(number.toPrecision(digits)).toExponential())]);
+  return Number.isFinite(number) && number !== 0 ? texts.find((text) => text.length <= CELL_CHARACTERS) ?? texts.at(-1) : short(number);
+}
+
+function wordText(bits, form, short = cellNumber) {
+  if (bits === UNWRITTEN && short === cellNumber && ["f16", "bf16", "f32"].includes(form)) return "·";
   const high = bits >>> 16, low = bits & 0xffff;
   switch (form) {
-    case "f16": return `${short(f16(low))} ${short(f16(high))}`;
-    case "bf16": return `${short(bf16(low))} ${short(bf16(high))}`;
+    case "f16": return `${short(f16(low))}\n${short(f16(high))}`;
+    case "bf16": return `${short(bf16(low))}\n${short(bf16(high))}`;
     case "f32": return short(f32(bits));
     case "unsigned": return String(bits);
-    default: return bits.toString(16).padStart(8, "0");
+    case "signed": return String(bits | 0);
+    default: return `${high.toString(16).padStart(4, "0")}\n${low.toString(16).padStart(4, "0")}`;
   }
 }
 
@@ -44,12 +57,13 @@ function touchedWords(access, group) {
 
 /** options: group (number, or null for the one that costs most), cells, from (byte). */
 function banksPane(store, event, options, choose) {
-  const access = event.access, parts = [];
+  const access = event.access, parts = [], said = [];
   const shared = access && access.space === "shared" && access.groups;
   let touched = new Map(), lines;
   if (shared) {
     const state = access.conflicts ? "bad" : "";
-    parts.push(el("p", {class: state}, `${access.op}: ${access.wavefronts} wavefronts, ${access.conflicts} conflicts; ideal ${access.wavefronts_ideal}`));
+    const counted = access.op.startsWith("LDGSTS.cg") ? "; copies past L1 are on ncu's source page only, there" : ";";
+    parts.push(el("p", {class: state}, `${access.op}: ${access.wavefronts} wavefronts, ${access.conflicts} conflicts${counted} ideal ${access.wavefronts_ideal}`));
     const costs = access.groups.map((group) => group.wavefronts), worst = costs.indexOf(Math.max(...costs));
     const shown = options.group !== null && options.group < costs.length ? options.group : worst;
     if (costs.length > 1) {
@@ -58,22 +72,40 @@ function banksPane(store, event, options, choose) {
     }
     touched = touchedWords(access, access.groups[shown]);
     lines = [...new Set([...touched.keys()].map((at) => Math.floor(at / LINE_BYTES)))].sort((a, b) => a - b);
-    for (const {bank, words} of access.collisions.slice(0, 4)) {
-      parts.push(el("p", {class: "bad"}, `bank ${bank}: ${words.slice(0, 8).map((word) => `lane ${ranges(word.lanes)} at ${word.byte_offset}`).join(", ")}`));
-    }
+    parts.push(...collisionList(access));
   } else if (store.facts.shared_bytes) {
     const first = Math.min(Math.floor(options.from / LINE_BYTES), Math.floor((store.facts.shared_bytes - 1) / LINE_BYTES));
     lines = Array.from({length: 8}, (_, i) => first + i).filter((line) => line * LINE_BYTES < store.facts.shared_bytes);
-    parts.push(el("p", {class: "quiet"}, "this instruction does not access shared memory; its bytes, and what has just changed"));
+    said.push("this instruction does not access shared memory; its bytes, and what has just changed");
   } else {
-    return [el("p", {class: "quiet"}, "the kernel has no shared memory"), ...globalAccess(store, access)];
+    return [];
   }
-  const cells = options.cells === "lanes" && !shared ? "hex" : options.cells;
+  const cells = options.cells === "lanes" && !shared ? store.facts.shared_cells : options.cells;
+  if (cells !== "lanes") said.push(`words as ${cells}${["f16", "bf16", "hex"].includes(cells) ? `, the ${cells === "hex" ? "high" : "low"} half above` : ""}`);
+  if (said.length) parts.push(el("p", {class: "quiet"}, said.join("; ")));
   const rows = lines.slice(0, LINES_SHOWN).map((line) => el("tr", {}, el("th", {class: "offset"}, lineName(store.facts, line * LINE_BYTES)),
     ...LANES.map((bank) => bankCell(store, event, touched.get(line * LINE_BYTES + 4 * bank), line * LINE_BYTES + 4 * bank, cells))));
   parts.push(el("table", {class: "banks"}, el("tr", {}, el("th", {}, "byte \\ bank"), ...LANES.map((bank) => el("th", {}, bank))), ...rows));
   if (lines.length > LINES_SHOWN) parts.push(el("p", {class: "quiet"}, `and ${lines.length - LINES_SHOWN} lines more`));
-  return [...parts, ...globalAccess(store, access)];
+  return parts;
+}
+
+/** Which lanes ask banks for different words: banks where it is the same lanes together. */
+function collisionList({collisions}) {
+  const found = new Map();
+  for (const {bank, words} of collisions) {
+    const lanes = words.map((word) => ranges(word.lanes)).join(" | ");
+    if (!found.has(lanes)) found.set(lanes, {banks: [], words});
+    found.get(lanes).banks.push(bank);
+  }
+  if (!found.size) return [];
+  const items = [...found].slice(0, COLLISIONS_SHOWN).map(([lanes, {banks, words}]) => {
+    const title = banks.length === 1 ? words.map((word) => `lanes ${ranges(word.lanes)} at byte ${word.byte_offset}`).join(", ") : "";
+    const single = words.every((word) => word.lanes.length === 1), who = single ? `one for each of lanes ${ranges(words.flatMap((word) => word.lanes).sort((a, b) => a - b))}` : `of lanes ${lanes}`;
+    return el("li", {title}, el("b", {}, `bank${banks.length > 1 ? "s" : ""} ${ranges(banks)}`), `: ${words.length} words, ${who}`);
+  });
+  const more = found.size - items.length;
+  return [el("ul", {class: "collisions"}, ...items, more > 0 ? el("li", {class: "quiet"}, `and ${more} more like these`) : null)];
 }
 
 function lineName(facts, offset) {
@@ -83,24 +115,12 @@ function lineName(facts, offset) {
 
 function bankCell(store, event, word, at, cells) {
   if (at >= store.facts.shared_bytes) return el("td", {class: "off"}, "");
-  const bits = store.state.shared[at / 4], value = wordText(bits, cells === "lanes" ? "hex" : cells);
+  const bits = store.state.shared[at / 4], value = wordText(bits, cells);
   const lanes = word ? ranges(word.lanes) : "";
   const written = touchesWord(event.shared, at / 4);
   const kind = word ? (word.collides ? "collides" : "touched") : written ? "new" : "";
-  const title = `byte ${at}, bank ${at / 4 % 32}${lanes && `, lanes ${lanes}`}: ${wordText(bits, "hex")} = f16 ${wordText(bits, "f16")} = f32 ${wordText(bits, "f32")}`;
+  const title = `byte ${at}, bank ${at / 4 % 32}${lanes && `, lanes ${lanes}`}: ${wordText(bits, "hex").replace("\n", "")} = f16 ${wordText(bits, "f16", short).replace("\n", ", ")} = f32 ${wordText(bits, "f32", short)}`;
   return el("td", {class: kind, title}, cells === "lanes" ? lanes && (word.collides ? `${lanes}!` : lanes) : value);
-}
-
-/** Where lanes are in device memory, by buffer. */
-function globalAccess(store, access) {
-  const addresses = access?.sources ?? (access?.space === "global" ? access.addresses : null);
-  if (!addresses) return [];
-  const place = (address) => {
-    const buffer = store.facts.buffers.find((each) => each.address <= address && address < each.address + each.size_bytes);
-    return buffer ? `${buffer.name}+${address - buffer.address}` : `0x${address.toString(16)}`;
-  };
-  const cells = addresses.map((address) => (address === null ? "·" : place(address)));
-  return [laneTable(cells, {caption: access.sources ? "copied from" : `global memory, ${access.bytes_per_lane} bytes a lane`})];
 }
 
 // --- pipeline ---------------------------------------------------------------------------------------------------------------------------
@@ -119,9 +139,9 @@ function pipelinePane(store, event, warp) {
       el("span", {class: committed ? "bar" : "bar open", style: `width:${Math.max(3, Math.min(120, bytes / 64))}px`}), " ",
       `group ${number} ${committed ? "on its way" : "open"}: ${bytes.toLocaleString("en")} B to ${rangeNames(facts, list)}`));
     return el("tr", {}, el("th", {class: each === warp ? "chosen" : ""}, `warp ${each}`),
-      el("td", {style: "text-align:left"}, splits.map((split) => splitText(store, split)).join(", ") || "ended", ...groups));
+      el("td", {class: "words"}, splits.map((split) => splitText(store, split)).join(", ") || "ended", ...groups));
   });
-  parts.push(el("table", {}, ...rows));
+  parts.push(el("table", {class: "wide"}, ...rows));
   for (const [number, arrived, expected, warps] of state.barriers) {
     parts.push(el("p", {}, `barrier ${number}: ${arrived} of ${expected || "all"} threads; warps ${ranges(warps)} wait`));
   }
@@ -144,8 +164,8 @@ function regionTable(facts, state) {
       const bytes = list.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, end) - Math.max(from, start)), 0);
       if (bytes) coming.push(`warp ${warp} group ${number}${committed ? "" : " (open)"}: ${bytes} B`);
     }));
-    return el("tr", {}, el("th", {}, name), el("td", {}, `${start}–${end - 1}`), el("td", {style: "text-align:left", class: coming.length ? "new" : ""},
+    return el("tr", {}, el("th", {}, name), el("td", {}, `${start}–${end - 1}`), el("td", {class: coming.length ? "words new" : "words"},
       coming.length ? `being filled: ${coming.join(", ")}` : "nothing on its way"));
   });
-  return el("table", {}, el("caption", {}, "buffers"), ...rows);
+  return el("table", {class: "wide"}, el("caption", {}, "buffers"), ...rows);
 }

@@ -50,14 +50,21 @@ function f16(bits) {
 
 const big = ([low, high]) => BigInt(high) << 32n | BigInt(low);
 
+/** How many of 32 bits are not a type's own. */
+const above = (type) => 32 - Math.min(32, Number(/^.(\d+)$/.exec(type)?.[1] ?? 32));
+
+/** 32 bits as a number of a type: registers of narrow types have zeros above their own bits. */
+const signed = (value, type) => value << above(type) >> above(type);
+const unsigned = (value, type) => value << above(type) >>> above(type);
+
 /** One lane of a register: a number, [low, high] of 64 bits, or a boolean. */
 function laneText(value, type, form) {
   if (typeof value === "boolean") return value ? "1" : "0";
   const wide = Array.isArray(value);
   if (!wide && FORMS.indexOf(form) > 2) type = form;
   else if (form === "hex") return wide ? big(value).toString(16).padStart(16, "0") : value.toString(16).padStart(8, "0");
-  else if (form === "signed" || type.startsWith("s")) return wide ? BigInt.asIntN(64, big(value)).toString() : (value | 0).toString();
-  if (type.startsWith("u")) return wide ? big(value).toString() : value.toString();
+  else if (form === "signed" || type.startsWith("s")) return wide ? BigInt.asIntN(64, big(value)).toString() : signed(value, type).toString();
+  if (type.startsWith("u")) return wide ? big(value).toString() : unsigned(value, type).toString();
   switch (type) {
     case "f32": return short(f32(value));
     case "f64": return short(f64(value));
@@ -65,7 +72,7 @@ function laneText(value, type, form) {
     case "bf16": return short(bf16(value & 0xffff));
     case "f16x2": return `${short(f16(value & 0xffff))},${short(f16(value >>> 16))}`;
     case "bf16x2": return `${short(bf16(value & 0xffff))},${short(bf16(value >>> 16))}`;
-    default: return wide ? big(value).toString(16) : value.toString(16);
+    default: return `0x${wide ? big(value).toString(16) : value.toString(16)}`;
   }
 }
 

@@ -10,21 +10,26 @@ b         /  B          barrier of the CTA
 c         /  C          to where the field "stop at" says
 home end                first, last
 
-stop at: conflict [N] | hazard [KIND] | nan [any] | barrier | line N | step NAME
-         reg NAME | mem BYTE (of shared memory) | a text of the PTX or the source
+stop at (c goes on to it, C back), as in the terminal:
+  ${GRAMMAR.replaceAll(" | ", "\n  ")}
+  barrier
+  a text of the PTX, or else of the source (also /TEXT)
+reg means the warp that is shown, mem, read and hazard look at all warps, the others at the chosen warp.
 
 f number format     o other operand of the fragment     w next warp, or all
-g an event's number     x  /  the field "stop at"     ? this help     esc closes it
+g go to a number     x  /  the field "stop at"     ? this help     esc closes it
 
-#N behind the address of the page opens it at warp instruction N of the CTA.`;
+The page shows an instruction that has been executed, and what it did. Instructions are counted
+from 0 for the whole CTA. The terminal stands before the next one: there N executed means that the
+last one was N - 1. A fault is the last, red one.
+#N after the address of the page opens it at warp instruction N.`;
 const $ = (id) => document.getElementById(id);
 
 class Page {
   constructor(store) {
     Object.assign(this, {store, at: 0, warp: null, form: "value", cells: "lanes", operand: 0, group: null, pinned: [], from: 0});
-    this.source = new CodePane($("source"));
-    this.ptx = new CodePane($("ptx"));
-    this.timeline = new Timeline(store, $("timeline"), $("ticks"), $("cursor"), (i) => this.go(i));
+    this.code = {source: new CodePane($("source")), inner: new CodePane($("inner")), ptx: new CodePane($("ptx")), box: $("inner-box"), heading: $("inner-title")};
+    this.timeline = new Timeline(store, $("timeline"), $("ticks"), $("cursor"), $("tip"), (i) => this.go(i));
     this.controls();
     this.heading();
     this.legend();
@@ -46,7 +51,7 @@ class Page {
       const first = (hazard) => this.store.withHazards.find((i) => this.store.event(i).hazards.some((each) => key(each) === key(hazard)));
       $("hazards").replaceChildren(...end.hazards.map((hazard) => {
         const i = first(hazard), text = `${hazard.severity}: ${hazard.text}`;
-        return el("p", {}, i === undefined ? "" : el("button", {onclick: () => this.go(i)}, `event ${i}`), " ", text);
+        return el("p", {}, i === undefined ? "" : el("button", {onclick: () => this.go(i)}, `at ${this.store.position[i]}`), " ", text);
       }));
     }
   }
@@ -55,14 +60,15 @@ class Page {
   legend() {
     const on = (step) => this.seek(1, (i) => this.store.newStep[i] && this.store.code(i).step === step) || this.say(`no further ${step}`);
     $("legend").append(...this.timeline.steps.map((step) => el("span", {onclick: () => on(step), title: `on to ${step}`},
-      el("b", {style: `background:${this.timeline.color(step)}`}), step)));
+      this.timeline.swatch(step), step)));
   }
 
   controls() {
     const {store} = this, slider = $("slider");
-    slider.max = $("index").max = store.count - 1;
+    slider.max = store.count - 1;
+    $("index").max = store.position[store.count - 1];
     slider.addEventListener("input", () => this.go(Number(slider.value)));
-    $("index").addEventListener("change", () => this.go(Number($("index").value)));
+    $("index").addEventListener("change", () => this.goToPosition(Number($("index").value)));
     for (const [what, on, back] of MOVES) {
       if (what === "tile" && !store.facts.has_tiles) continue;
       $("moves").append(el("button", {title: `back (${back})`, onclick: () => this.move(what, -1)}, "◂"), ` ${what} `,
@@ -84,10 +90,17 @@ class Page {
     $("stop-list").append(...STOPS.map((text) => el("option", {value: text})));
     $("stop-next").addEventListener("click", () => this.stop(1));
     $("stop-back").addEventListener("click", () => this.stop(-1));
-    $("stop").addEventListener("keydown", (key) => { if (key.key === "Enter") { this.stop(1); $("stop").blur(); } });
+    $("stop").addEventListener("keydown", (key) => { if (key.key === "Enter") { this.stop(key.shiftKey ? -1 : 1); $("stop").blur(); } });
+    $("banks-pane").hidden = !store.facts.shared_bytes;
+    $("rows-pane").hidden = !store.facts.rows.length;
+    $("registers").addEventListener("scroll", () => this.below());
+    $("registers-below").addEventListener("click", () => $("registers").scrollBy(0, $("registers").clientHeight - 40));
+    new ResizeObserver(() => {
+      if (this.width !== $("registers").clientWidth) this.show();
+    }).observe($("registers"));
     $("all-registers").addEventListener("toggle", () => this.show());
     $("help").append(el("pre", {}, HELP), el("form", {method: "dialog"}, el("button", {}, "close")));
-    $("help-button").addEventListener("click", () => $("help").showModal());
+    $("help-button").addEventListener("click", () => this.help());
     document.addEventListener("keydown", (key) => this.key(key));
     window.addEventListener("hashchange", () => this.goToHash());
   }
@@ -101,7 +114,7 @@ class Page {
     const move = MOVES.find(([, on, back]) => key.key === on || key.key === back);
     const others = {
       ArrowRight: () => this.move("event", 1), ArrowLeft: () => this.move("event", -1), Home: () => this.go(0), End: () => this.go(this.store.count - 1),
-      c: () => this.stop(1), C: () => this.stop(-1), "?": () => $("help").showModal(), x: () => $("stop").focus(), "/": () => $("stop").focus(),
+      c: () => this.stop(1), C: () => this.stop(-1), "?": () => this.help(), x: () => $("stop").focus(), "/": () => $("stop").focus(),
       g: () => $("index").focus(), o: () => { this.operand += 1; this.show(); },
       f: () => { $("form").value = this.form = FORMS[(FORMS.indexOf(this.form) + 1) % FORMS.length]; this.show(); },
       w: () => this.choose(this.warp === null ? 0 : this.warp + 1 < this.store.facts.warps ? this.warp + 1 : "all"),
@@ -116,8 +129,13 @@ class Page {
     this.warp = warp === "all" ? null : Number(warp);
     $("warp").value = String(warp);
     this.say("");
-    if (this.warp !== null && this.store.warp[this.at] !== this.warp && !this.seek(-1, () => true, false)) this.seek(1, () => true, false);
+    this.toChosen();
     this.show();
+  }
+
+  /** To the nearest event of the chosen warp, an earlier one if there is any. */
+  toChosen() {
+    if (!this.isChosen(this.at) && !this.seek(-1, () => true, {show: false})) this.seek(1, () => true, {show: false});
   }
 
   move(what, direction) {
@@ -129,17 +147,30 @@ class Page {
 
   stop(direction) {
     const text = $("stop").value.trim();
-    if (!text) return this.say("say where to stop: conflict, hazard, nan, step NAME, a text of the PTX …");
-    const {store} = this, test = stopTest(text, store.facts);
-    const found = this.seek(direction, (i) => test(store.event(i), store.code(i)));
-    return this.say(found ? "" : `${text}: not met ${direction > 0 ? "behind" : "before"} here`);
+    if (!text) return this.say(`say where to stop: ${GRAMMAR} | a text of the PTX`);
+    const {store, warp} = this;
+    let meant;
+    try {
+      meant = stopOf(text, store, warp ?? store.event(this.at).warp ?? 0);
+    } catch (error) {
+      return this.say(error.message);
+    }
+    const events = meantEvents(store, meant);
+    const found = this.seek(direction, (i) => events[i] && meant.test(store.event(i), i), {every: meant.every});
+    if (!found) {
+      this.show();  // a test may have gone elsewhere
+      const whose = meant.scope ?? (warp === null ? "" : meant.every ? "by any warp" : `by warp ${warp}`);
+      return this.say(`${text}: not met ${direction > 0 ? "after" : "before"} here${whose && ` (${whose})`}`);
+    }
+    const other = warp !== null && store.warp[this.at] !== warp;
+    return this.say(other ? `warp ${store.warp[this.at]} did it; the chosen one is ${warp}` : "");
   }
 
-  /** Go to the nearest event that is wanted, of the chosen warp. Returns: whether there is one. */
-  seek(direction, wanted, show = true) {
+  /** Go to the nearest event that is wanted, of the chosen warp or of every one. Returns: whether there is one. */
+  seek(direction, wanted, {show = true, every = false} = {}) {
     for (let i = this.at + direction; i >= 0 && i < this.store.count; i += direction) {
-      if ((this.warp === null || this.store.warp[i] === this.warp) && wanted(i)) {
-        if (show) this.go(i);
+      if ((every || this.isChosen(i)) && wanted(i)) {
+        if (show) this.go(i, every);
         else this.at = i;
         return true;
       }
@@ -147,52 +178,84 @@ class Page {
     return false;
   }
 
+  help() {
+    $("help").showModal();
+    $("help").scrollTop = 0;
+  }
+
   say(text) {
     $("message").textContent = text;
   }
 
-  go(i) {
+  /** Whether an event is the chosen warp's; the end of a kernel that fails is everybody's. */
+  isChosen(i) {
+    return this.warp === null || this.store.warp[i] === this.warp || this.store.failed(i);
+  }
+
+  go(i, every = false) {
     if (!Number.isInteger(i)) return;
     this.at = Math.max(0, Math.min(this.store.count - 1, i));
-    if (this.warp !== null && this.store.warp[this.at] !== this.warp && !this.seek(-1, () => true, false)) this.seek(1, () => true, false);
+    if (!every) this.toChosen();
     this.group = null;
     this.show();
   }
 
   goToHash() {
-    const position = Number(location.hash.slice(1));
-    if (!/^#\d+$/.test(location.hash)) return;
-    let i = 0;
-    while (i + 1 < this.store.count && this.store.event(i).position < position) i++;
-    this.go(i);
+    if (/^#\d+$/.test(location.hash)) this.goToPosition(Number(location.hash.slice(1)));
+  }
+
+  goToPosition(position) {
+    const found = this.store.position.findIndex((each) => each >= position);
+    this.go(found < 0 ? this.store.count - 1 : found);
   }
 
   show() {
-    const {store, at} = this, event = store.event(at), warp = this.warp ?? event.warp;
+    const {store, at} = this, event = store.event(at), warp = this.warp ?? event.warp ?? 0, width = $("registers").clientWidth;
+    this.width = width;
     store.goTo(at);
-    $("slider").value = $("index").value = at;
+    $("slider").value = at;
+    $("index").value = event.position;
     this.timeline.show(at);
     const tile = event.tile === null ? "" : `tile ${event.tile}`;
-    $("where").textContent = [`event ${at + 1} of ${store.count}`, `warp instruction ${event.position} of ${store.facts.warp_instructions}`, `warp ${event.warp}`,
-      store.facts.has_tiles ? tile : "", store.code(at).step].filter(Boolean).join(" · ");
-    showCode(store, event, this.source, this.ptx);
-    $("event").replaceChildren(...eventPane(store, event));
-    $("registers").replaceChildren(...registersPane(store, event, warp, this.form, this.pinned));
+    const {warp_instructions: total, event_count: held} = store.facts, place = `warp instruction ${event.position} of ${total} (from 0)`;
+    $("where").textContent = [event.failed ? `FAILED: ${place}` : `executed: ${place}`, event.warp === null ? "" : `warp ${event.warp}`,
+      store.facts.has_tiles ? tile : "", store.code(at).step, held < total ? `the trace has ${held} of them` : ""].filter(Boolean).join(" · ");
+    $("where").className = event.failed ? "bad" : "";
+    showCode(store, event, this.code);
+    $("event").replaceChildren(...eventPane(store, event, {width, fault: store.end.fault}));
+    $("registers").replaceChildren(...registersPane(store, event, warp, this, width));
+    this.names();
     const live = store.live(warp);
     $("live").replaceChildren(...live.map(([name]) => el("option", {value: name})));
     $("all-registers").lastElementChild.replaceChildren(...($("all-registers").open
-      ? live.map(([name, type, bank, row]) => registerTable(name, type, store.row(warp, bank, row), this.form, "")) : []));
-    const {parts, buttons} = fragmentPane(store, event, event.warp, this.operand, (i) => { this.operand = i; this.show(); });
+      ? live.map(([name, type, bank, row]) => registerTable(name, type, store.row(warp, bank, row), this.form, {width})) : []));
+    const {parts, buttons} = fragmentPane(store, event, this.operand, (i) => { this.operand = i; this.show(); });
+    $("fragment-pane").hidden = !parts.length;
     $("operands").replaceChildren(...buttons);
     $("fragment").replaceChildren(...parts);
     $("banks").replaceChildren(...banksPane(store, event, this, (i) => { this.group = i; this.show(); }));
     $("pipeline").replaceChildren(...pipelinePane(store, event, warp));
     $("rows").replaceChildren(...rowsPane(store, warp));
   }
-}
 
-function fill(select, values) {
-  select.append(...values.map((value) => el("option", {value}, value)));
+  /** The registers that the pane shows, by name: a click scrolls there. */
+  names() {
+    const tables = [...$("registers").querySelectorAll("table")];
+    $("register-names").replaceChildren(...(tables.length > 2 ? tables : []).map((table) =>
+      el("button", {title: table.previousElementSibling.textContent, onclick: () => { $("registers").scrollTop = table.parentElement.offsetTop; }},
+        [table.dataset.register, / ([DABC]\[[^\]]*\])/.exec(table.previousElementSibling.textContent)?.[1]].filter(Boolean).join(" "))));
+    $("registers").scrollTop = 0;
+    this.below();
+  }
+
+  /** Says which registers are below what is in sight. */
+  below() {
+    const box = $("registers"), bottom = box.scrollTop + box.clientHeight;
+    const hidden = [...box.querySelectorAll("table")].filter((table) => table.offsetTop + table.offsetHeight > bottom + 2);
+    $("registers-below").hidden = !hidden.length;
+    const names = hidden.slice(0, 4).map((table) => table.dataset.register);
+    $("registers-below").textContent = `▼ more below: ${names.join(", ")}${hidden.length > 4 ? ` and ${hidden.length - 4} more` : ""}`;
+  }
 }
 
 async function start() {

@@ -1,77 +1,76 @@
 // --- panes: registers, fragments, rows, what happened -----------------------------------------------------------------------------------
 
-function el(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== "") made.setAttribute(name, value);
+/** options: what (words for the caption), changed and active (masks of lanes), width. */
+function registerTable(name, type, values, form, {what = "", changed = 0, active = 0xffffffff, width = 600} = {}) {
+  const texts = values.map((value) => laneText(value, type, form)), idle = LANES.filter((lane) => !hasLane(active, lane));
+  const marks = (lane) => [hasLane(changed, lane) ? "new" : "", texts[lane].includes("nan") ? "nan" : "", hasLane(active, lane) ? "" : "off"].join(" ").trim();
+  const titles = (lane) => [hasLane(changed, lane) ? "changed" : "", hasLane(active, lane) ? "" : "does not execute it"].filter(Boolean).join(", ");
+  const said = [what, idle.length && idle.length < 32 ? `lanes ${ranges(idle)} do not execute it` : ""].filter(Boolean).join("; ");
+  return laneTable(texts, {caption: [el("b", {}, name), ` ${type} `, el("span", {class: "quiet"}, said)], marks, titles, width, data: {register: name}});
+}
+
+/** What an operand of a matrix instruction is: A[0], by the register's name. */
+function fragmentRoles(code) {
+  const found = new Map();
+  for (const [operand, , names] of code.fragments) {
+    names.forEach((name, i) => found.set(name, [...(found.get(name) ?? []), operand.length === 1 && operand !== "R" ? `${operand}[${i}]` : `[${i}]`]));
   }
-  made.append(...children.filter((child) => child !== null).map((child) => (child instanceof Node ? child : String(child))));
-  return made;
+  return found;
 }
 
-/** 32 texts in lines of 8, or of 32 if they are short. marks: class by lane. */
-function laneTable(texts, {caption = "", marks = () => ""} = {}) {
-  const longest = Math.max(...texts.map((text) => text.length)), across = longest <= 1 ? 32 : longest <= 18 ? 8 : 4;
-  const rows = [];
-  for (let first = 0; first < 32; first += across) {
-    rows.push(el("tr", {}, el("th", {}, first), ...LANES.slice(first, first + across).map((lane) => el("td", {class: marks(lane), title: `lane ${lane}`}, texts[lane]))));
-  }
-  return el("table", {class: "lanes"}, el("caption", {}, ...[caption].flat()), ...rows);
-}
-
-function registerTable(name, type, values, form, what, changed = 0) {
-  const texts = values.map((value) => laneText(value, type, form));
-  const marks = (lane) => [hasLane(changed, lane) ? "new" : "", texts[lane].includes("nan") ? "nan" : ""].join(" ").trim();
-  const made = laneTable(texts, {caption: [el("b", {}, name), ` ${type} `, el("span", {class: "quiet"}, what)], marks});
-  made.dataset.register = name;
-  return made;
-}
-
-function registersPane(store, event, warp, form, pinned) {
-  const parts = [], shown = new Set(), own = event.warp === warp;
+function registersPane(store, event, warp, {form, pinned}, width) {
+  const parts = [], shown = new Set(), own = event.warp === warp, roles = fragmentRoles(store.facts.code[event.pc] ?? NOWHERE);
+  const active = maskOf(event.active), role = (name, which) => (roles.get(name) ?? []).filter((each) => !/^[DABC]/.test(each) || which.includes(each[0])).join(", ");
   for (const [name, type, bank, row, lanes] of own ? event.changed ?? [] : []) {
     shown.add(name);
-    parts.push(registerTable(name, type, store.row(warp, bank, row), form, "written", maskOf(lanes)));
+    const what = ["written", role(name, "D")].filter(Boolean).join(": ");
+    parts.push(registerTable(name, type, store.row(warp, bank, row), form, {what, changed: maskOf(lanes), active, width}));
   }
   const live = new Map(store.live(warp).map((register) => [register[0], register]));
   for (const name of pinned) {
     if (shown.has(name)) continue;
     const register = live.get(name);
     shown.add(name);
-    if (register) parts.push(registerTable(name, register[1], store.row(warp, register[2], register[3]), form, "shown always"));
+    if (register) parts.push(registerTable(name, register[1], store.row(warp, register[2], register[3]), form, {what: "shown always", width}));
     else parts.push(el("p", {class: "quiet"}, `${name}: holds no value here`));
   }
   for (const {name, type, values} of own ? store.reads : []) {
-    if (!name.startsWith("~")) parts.push(registerTable(name, type, values, form, "read: as it was before"));
+    const what = [event.failed ? "would read" : "read", role(name, "ABC")].filter(Boolean).join(": ");
+    if (!name.startsWith("~")) parts.push(registerTable(name, type, values, form, {what: event.failed ? what : `${what}; as it was before`, active, width}));
   }
-  return parts.length ? parts : [el("p", {class: "quiet"}, "this instruction has no registers")];
+  return parts.length ? parts : [el("p", {class: "quiet"}, own || event.warp === null ? "this instruction has no registers" : `warp ${event.warp} executed this, not warp ${warp}`)];
 }
 
 /** The matrix of an operand; those that are read as they were before the instruction. */
-function fragmentPane(store, event, warp, chosen, choose) {
-  const code = store.facts.code[event.pc];
-  if (!code.fragments.length) return {parts: [el("p", {class: "quiet"}, "neither ldmatrix, stmatrix nor mma: stop at mma.sync finds one")], buttons: []};
-  const at = chosen % code.fragments.length, [operand, number, names] = code.fragments[at], layout = store.facts.layouts[number];
+function fragmentPane(store, event, chosen, choose) {
+  const code = store.facts.code[event.pc] ?? NOWHERE;
+  if (!code.fragments.length) return {parts: [], buttons: []};
+  const at = chosen % code.fragments.length, [operand, number, names, output] = code.fragments[at], layout = store.facts.layouts[number];
   const buttons = code.fragments.map(([name], i) => el("button", {class: i === at ? "chosen" : "", onclick: () => choose(i)}, name));
-  const written = new Map((event.changed ?? []).map(([name, , bank, row]) => [name, store.row(warp, bank, row)]));
+  const written = new Map((event.changed ?? []).map(([name, , bank, row]) => [name, store.row(event.warp, bank, row)]));
   const read = new Map(store.reads.map(({name, values}) => [name, values]));
-  const output = operand.startsWith("D") || !names.some((name) => read.has(name));
   const held = names.map((name) => (output ? written.get(name) : read.get(name)));
-  const cells = Array.from({length: layout.rows * layout.matrices}, () => Array.from({length: layout.columns}, () => ({text: "?", title: ""})));
+  const matrices = Array.from({length: layout.matrices}, () => ({cells: Array.from({length: layout.rows}, () => []), names: new Set()}));
   for (const [matrix, row, column, lane, register, low] of layout.cells) {
     const text = held[register] ? elementText(held[register][lane], low, layout.element_bits, layout.type) : "?";
-    cells[matrix * layout.rows + row][column] = {text, title: `lane ${lane}, ${names[register]}${low ? `, bits ${low} and up` : ""}`};
+    matrices[matrix].cells[row][column] = {text, title: `lane ${lane}, ${names[register]}${low ? `, bits ${low} and up` : ""}`};
+    matrices[matrix].names.add(names[register]);
   }
-  const caption = `${operand}: ${layout.matrices > 1 ? `${layout.matrices} of ` : ""}${layout.rows} x ${layout.columns} ${layout.type} in ${names.join(", ")}`;
+  const {length} = matrices, size = `${layout.rows} x ${layout.columns} ${layout.type}`;
+  const caption = `${operand}: ${length > 1 ? `${length} of ` : ""}${size} in ${names.join(", ")}`;
+  const tables = matrices.map(({cells, names: own}, i) => matrixTable(cells, length > 1 ? `matrix ${i}, ${[...own].join(", ")}` : ""));
+  return {parts: [el("p", {class: "caption"}, caption), el("div", {class: length > 1 ? "pairs" : ""}, ...tables)], buttons};
+}
+
+function matrixTable(cells, heading) {
   const rows = cells.map((row, i) => el("tr", {}, el("th", {}, i), ...row.map(({text, title}) => el("td", {title, class: text.includes("nan") ? "nan" : ""}, text))));
-  const table = el("table", {class: "matrix"}, el("caption", {}, caption), el("tr", {}, el("th", {}, ""), ...cells[0].map((_, i) => el("th", {}, i))), ...rows);
-  return {parts: [table], buttons};
+  const table = el("table", {class: "matrix"}, el("tr", {}, el("th", {}, ""), ...cells[0].map((_, i) => el("th", {}, i))), ...rows);
+  return el("div", {class: "captioned"}, heading ? el("p", {class: "caption"}, el("b", {}, heading)) : "", table);
 }
 
 function rowsPane(store, warp) {
   const {rows} = store.facts;
-  if (!rows.length) return [el("p", {class: "quiet"}, "this kernel does not say which lines hold values of a row; show a register always instead")];
+  if (!rows.length) return [];
   const held = store.state.rows[warp];
   const columns = rows.map(({pcs}, row) => {
     const found = pcs.map((_, result) => held[`${row},${result}`]);
@@ -84,65 +83,79 @@ function rowsPane(store, warp) {
   return [el("table", {}, el("tr", {}, el("th", {}, "row"), ...rows.map(({label}) => el("th", {}, label))), ...lines)];
 }
 
-function eventPane(store, event) {
-  const code = store.facts.code[event.pc], lines = [], active = lanesOf(maskOf(event.active));
+/** options: width of the pane; fault: what ended the kernel. */
+function eventPane(store, event, {width, fault}) {
+  const code = store.facts.code[event.pc] ?? NOWHERE, lines = [], active = lanesOf(maskOf(event.active));
+  if (event.failed) {
+    const who = event.pc === null ? code.text : `warp ${event.warp}: ${code.text}`;
+    const lanes = active.length ? `\nlanes ${ranges(active)} come to it` : "";
+    return [el("pre", {class: "text bad"}, el("b", {}, `FAILED  ${who}`), lanes, ...placeLines(store, code), `${code.path.length ? "" : "\n"}${fault.type}: ${fault.message}`)];
+  }
   if (code.inserted) lines.push("a jump that is not in the PTX: the code is laid out in another order");
   lines.push(active.length ? `lanes ${ranges(active)} executed it` : "no lane executed it: its guard is false");
   if (!event.executed) lines.push("it waits there for others");
-  for (const [file, line] of code.path) {
-    const {path, lines: text} = store.facts.files[file];
-    lines.push(`${path.split("/").at(-1)}:${line}  ${(text[line - 1] ?? "").trim()}`);
-  }
+  lines.push(...placeLines(store, code));
   const {access, barrier} = event;
   if (access) {
     const verb = [access.reads ? "reads" : "", access.writes ? "writes" : ""].filter(Boolean).join(" and ");
-    lines.push(`${verb} ${access.bytes_per_lane} B a lane, ${access.space}${access.buffers ? `: ${access.buffers.join(", ")}` : ""}`);
+    lines.push(`${verb} ${access.bytes_per_lane} B a lane, ${access.space}: ${accessEnds(store.facts, access)}`);
   }
   if (barrier) lines.push(`barrier ${barrier.number}: ${barrier.operation}${barrier.opened ? ", which opened it" : ""}`);
   if (event.copy) lines.push(copyText(store.facts, event));
   if (event.nan_lanes) lines.push(`NaN in lanes ${ranges(lanesOf(maskOf(event.nan_lanes)))}${event.new_nan_lanes ? " (new here)" : ""}`);
   if (event.printed) lines.push(`printed: ${event.printed.trimEnd()}`);
-  const parts = [el("pre", {class: "text"}, el("b", {}, `warp ${event.warp}: ${code.text}`), `\n${lines.join("\n")}`)];
+  const texts = lines.map((line, i) => (line instanceof Node ? line : `${line}${i < lines.length - 1 ? "\n" : ""}`));
+  const parts = [el("pre", {class: "text"}, el("b", {}, `warp ${event.warp}: ${code.text}`), "\n", ...texts)];
   for (const hazard of event.hazards ?? []) parts.push(el("pre", {class: "text bad"}, `${hazard.severity}: ${hazard.text}`));
-  return parts;
+  return [...parts, ...addressTables(store.facts, access, width)];
 }
 
-// --- code: all lines are there, one is marked --------------------------------------------------------------------------------------------
-
-class CodePane {
-  constructor(box) {
-    this.box = box;
-    this.shown = null;
-    this.marked = [];
-  }
-
-  show(key, lines, first) {
-    if (this.shown === key) return;
-    this.shown = key;
-    this.box.replaceChildren(...lines.map((line, i) => el("div", {}, el("i", {}, i + first), line || " ")));
-  }
-
-  /** marks: [line number from 0, class]; the first of them is brought into sight. */
-  mark(marks) {
-    for (const line of this.marked) line.className = "";
-    this.marked = marks.map(([number, name]) => [this.box.children[number], name]).filter(([line]) => line).map(([line, name]) => {
-      line.className = name;
-      return line;
-    });
-    const line = this.marked[0], box = this.box;
-    if (line && (line.offsetTop < box.scrollTop + 30 || line.offsetTop > box.scrollTop + box.clientHeight - 60)) box.scrollTop = line.offsetTop - box.clientHeight / 2;
-  }
+function placeLines({facts}, code) {
+  return code.path.map(([file, line]) => {
+    const {path, lines} = facts.files[file];
+    const text = `${path.split("/").at(-1)}:${line}  ${(lines[line - 1] ?? "").trim()}`;
+    return el("span", {class: "place", title: text}, text);
+  });
 }
 
-function showCode(store, event, sourcePane, ptxPane) {
-  const {files, code} = store.facts, {path} = code[event.pc];
-  if (path.length) {
-    const [file, line] = path[0];
-    sourcePane.show(file, files[file].lines, 1);
-    sourcePane.mark([[line - 1, "here"], ...path.slice(1).filter(([inner]) => inner === file).map(([, inner]) => [inner - 1, "called"])]);
-  } else if (files.length === 0) {
-    sourcePane.show("none", ["the compiler gave no source lines"], 1);
-  } else sourcePane.mark([]);
-  ptxPane.show("ptx", code.map((each) => (each.inserted ? `(jump inserted) ${each.text}` : each.text)), 0);
-  ptxPane.mark([[event.pc, "here"]]);
+/** A byte of device memory: B + 7168 = B[14, 0]. */
+function globalPlace({buffers}, address) {
+  const buffer = buffers.find((each) => each.address <= address && address < each.address + each.size_bytes);
+  if (!buffer) return `0x${address.toString(16)}`;
+  const {name, shape} = buffer, offset = address - buffer.address, item = itemBytes(buffer), plain = `${name} + ${offset}`;
+  if (!shape.length || (shape.length === 1 && item === 1)) return plain;
+  let left = Math.floor(offset / item);
+  const index = shape.map((size, axis) => {
+    const below = shape.slice(axis + 1).reduce((product, each) => product * each, 1), at = Math.floor(left / below);
+    left -= at * below;
+    return at;
+  });
+  return `${plain} = ${name}[${index.join(", ")}]`;
+}
+
+function placeName(facts, space, at) {
+  if (at === null) return "·";
+  if (space === "shared") return lineName(facts, at);
+  return ["global", "const", "generic"].includes(space) ? globalPlace(facts, at) : String(at);
+}
+
+/** Where the first and the last lane of an access are. */
+function accessEnds(facts, {addresses, sources, space}) {
+  const lanes = LANES.filter((lane) => addresses[lane] !== null), ends = [...new Set([lanes[0], lanes.at(-1)])];
+  const at = (lane) => `${placeName(facts, space, addresses[lane])}${sources ? ` from ${placeName(facts, "global", sources[lane])}` : ""}`;
+  if (ends.length > 1 && isUniform(addresses) && isUniform(sources ?? [])) return `all lanes at ${at(lanes[0])}`;
+  return ends.map((lane) => `lane ${lane} at ${at(lane)}`).join(", ");
+}
+
+const isUniform = (addresses) => new Set(addresses.filter((at) => at !== null)).size <= 1;
+
+/** Where each lane is in memory, if they are at several places. */
+function addressTables(facts, access, width) {
+  if (!access || (isUniform(access.addresses) && isUniform(access.sources ?? []))) return [];
+  const table = (addresses, space, caption) => laneTable(addresses.map((at) => placeName(facts, space, at)), {caption: [caption], width});
+  const verb = access.writes ? (access.reads ? "read and written" : "written") : "read";
+  const made = [];
+  if (access.sources) made.push(table(access.sources, "global", "copied from (address of each lane)"));
+  made.push(table(access.addresses, access.space, `${access.sources ? "copied to" : verb} in ${access.space} memory (address of each lane)`));
+  return made;
 }

@@ -1,12 +1,34 @@
-// --- store: the events, and what the CTA holds behind each of them ------------------------------------------------------------------
+// --- store: the events, and what the CTA holds after each of them ------------------------------------------------------------------
 
 const KEYFRAME_BYTES = 128e6;
 const EVENTS_KEPT = 256;
+/** of a deadlock: no instruction is the one */
+const NO_WARP = 255;
+const NOWHERE = {text: "(no warp can go on)", path: [], step: "", inserted: false, line_key: -1, step_key: -1, tile: false, barrier: false, operands: [], fragments: []};
+/** of base64: four are three bytes */
+const PART_LETTERS = 1 << 20;
 
+/** The lines of the packed text; together they may be more than one string can hold. */
 async function unpack(text) {
-  const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return (await new Response(stream).text()).split("\n");
+  const packed = text.trim();
+  let at = 0;
+  const parts = new ReadableStream({
+    pull(controller) {
+      if (at < packed.length) controller.enqueue(Uint8Array.from(atob(packed.slice(at, at + PART_LETTERS)), (letter) => letter.charCodeAt(0)));
+      else controller.close();
+      at += PART_LETTERS;
+    },
+  });
+  const reader = parts.pipeThrough(new DecompressionStream("gzip")).pipeThrough(new TextDecoderStream()).getReader(), lines = [];
+  let rest = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const found = part.value.split("\n");
+    found[0] = rest + found[0];
+    rest = found.pop();
+    for (const line of found) lines.push(line);
+  }
+  lines.push(rest);
+  return lines;
 }
 
 class State {
@@ -16,6 +38,7 @@ class State {
     this.splits = Array.from({length: warps}, () => []);
     this.groups = Array.from({length: warps}, () => []);
     this.barriers = [];
+    this.next = null;
     this.rows = Array.from({length: warps}, () => ({}));
   }
 
@@ -24,6 +47,7 @@ class State {
     made.splits = [...this.splits];
     made.groups = [...this.groups];
     made.barriers = this.barriers;
+    made.next = this.next;
     made.rows = this.rows.map((rows) => ({...rows}));
     return made;
   }
@@ -34,6 +58,7 @@ class State {
     for (const [warp, splits] of Object.entries(event.splits ?? {})) this.splits[warp] = splits;
     for (const [warp, groups] of Object.entries(event.groups ?? {})) this.groups[warp] = groups;
     if (event.barriers) this.barriers = event.barriers;
+    this.next = event.next ?? null;
     for (const [row, result, warp, values] of event.rows ?? []) this.rows[warp][`${row},${result}`] = values;
   }
 }
@@ -49,8 +74,11 @@ class Store {
     this.facts = JSON.parse(lines[0]);
     this.end = JSON.parse(lines.at(-2));
     this.lines = lines.slice(1, -2);
+    // of a kernel that fails the last event is the instruction that could not be executed
+    if (this.end.event) this.lines.push(JSON.stringify(this.end.event));
     this.count = this.lines.length;
     this.kept = new Map();
+    this.position = new Float64Array(this.count);
     this.pc = new Int32Array(this.count);
     this.warp = new Uint8Array(this.count);
     this.tile = new Int32Array(this.count);
@@ -70,9 +98,10 @@ class Store {
   index() {
     const lineOf = new Map(), stepOf = new Map();
     for (let i = 0; i < this.count; i++) {
-      const event = JSON.parse(this.lines[i]), code = this.facts.code[event.pc];
-      this.pc[i] = event.pc;
-      this.warp[i] = event.warp;
+      const event = JSON.parse(this.lines[i]), code = this.facts.code[event.pc] ?? NOWHERE;
+      this.position[i] = event.position;
+      this.pc[i] = event.pc ?? -1;
+      this.warp[i] = event.warp ?? NO_WARP;
       this.tile[i] = event.tile ?? -1;
       this.conflicts[i] = Math.min(event.access?.conflicts ?? 0, 65535);
       if (event.hazards) this.withHazards.push(i);
@@ -97,10 +126,15 @@ class Store {
   }
 
   code(i) {
-    return this.facts.code[this.pc[i]];
+    return this.facts.code[this.pc[i]] ?? NOWHERE;
   }
 
-  /** Make `state` that behind event i, and `reads` what the registers held that it reads. */
+  /** Whether event i is the instruction that could not be executed. */
+  failed(i) {
+    return i === this.count - 1 && Boolean(this.end.event);
+  }
+
+  /** Make `state` that after event i, and `reads` what the registers held that it reads. */
   goTo(i) {
     if (i <= this.at) this.restore(i - 1);
     else if (i - this.at > 2 * this.interval && this.keyframes.length * this.interval > this.at + this.interval) this.restore(i - 1);
@@ -133,6 +167,7 @@ class Store {
 
   /** Where a warp goes on, null if it has ended. */
   nextPc(warp) {
+    if (this.state.next?.[0] === warp) return this.state.next[1];
     const pcs = this.state.splits[warp].map(([pc]) => pc);
     return pcs.length ? Math.min(...pcs) : null;
   }

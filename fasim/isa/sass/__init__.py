@@ -1,0 +1,1 @@
+"""Rows of machine code: what its instructions do to registers."""

@@ -1,0 +1,124 @@
+"""Instructions of machine code that lanes of a warp execute together: SHFL, VOTE, MATCH, REDUX, HMMA, IMMA, DMMA.
+
+They take part who executes: there is no member mask, since WARPSYNC has brought the lanes together before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fasim.isa.instructions import mma as _mma  # noqa: F401  fills ROWS
+from fasim.isa.instructions import warp
+from fasim.isa.sass.declare import sass
+from fasim.isa.table import ROWS, Row
+from fasim.numerics.lanes import Lanes, ballot, brev, clz, const, gather, lane_id
+
+FULL = 0xFFFFFFFF
+
+
+def _everybody(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A collective function of PTX whose member mask names all."""
+
+    def semantics(*values: Any) -> Any:
+        *operands, active = values
+        return function(*operands, const(FULL, like=active, type_="u32"), active)
+
+    return semantics
+
+
+for _mode in ("UP", "DOWN", "BFLY", "IDX"):
+    sass(f"SHFL.{_mode}", "d:b32, p:pred = a:b32, b:b32, c:b32, active:pred", raw=False)(_everybody(warp._shfl(_mode.lower())))
+for _name, _function in (("ANY", warp.vote_any), ("ALL", warp.vote_all), ("EQ", warp.vote_uni)):
+
+    def _vote(function: Callable[..., Lanes]) -> Callable[..., Any]:
+        def semantics(a: Lanes, active: Lanes) -> tuple[Lanes, Lanes]:
+            mask = const(FULL, like=active, type_="u32")
+            return warp.vote_ballot(a, mask, active), function(a, mask, active)
+
+        return semantics
+
+    sass(f"VOTE.{_name}", "d:b32, p:pred = a:pred, active:pred")(_vote(_function))
+for _size, _suffix in ((32, ""), (64, ".U64")):
+    sass(f"MATCH.ANY{_suffix}", f"d:b32 = a:b{_size}, active:pred")(_everybody(warp.match_any))
+    sass(f"MATCH.ALL{_suffix}", f"d:b32, p:pred = a:b{_size}, active:pred")(_everybody(warp.match_all))
+for _ptx, _type, _name in (
+    ("add", "u32", ".SUM"),
+    ("add", "s32", ".SUM.S32"),
+    ("min", "u32", ".MIN"),
+    ("min", "s32", ".MIN.S32"),
+    ("max", "u32", ".MAX"),
+    ("max", "s32", ".MAX.S32"),
+    ("and", "b32", ""),
+    ("or", "b32", ".OR"),
+    ("xor", "b32", ".XOR"),
+):
+    _row = ROWS[f"redux.sync.{_ptx}.{_type}"]
+    assert _row.semantics is not None
+    sass(f"REDUX{_name}", f"d:{_type} = a:{_type}, active:pred")(_everybody(_row.semantics))
+
+
+def first_lane(a: Lanes, active: Lanes) -> Lanes:
+    """The value of the first lane that executes, for all: a uniform register has one."""
+    return gather(a, clz(brev(ballot(active))))
+
+
+sass("R2UR", "d:b32 = a:b32, active:pred", cases=[(7, 7)])(first_lane)
+
+
+@sass("ACTIVE", "d:b32 = active:pred", cases=[((), FULL)])
+def active_mask(active: Lanes) -> Lanes:
+    """The lanes that execute, for BSSY and BRA.DIV."""
+    return ballot(active)
+
+
+@sass("DIVERGED", "p:pred = mask:b32, active:pred", cases=[((FULL,), 0), ((1,), 1)])
+def diverged(mask: Lanes, active: Lanes) -> Lanes:
+    """Whether other lanes execute than those of the mask."""
+    return ballot(active) != mask
+
+
+@sass("ELECT", "d:b32, p:pred = active:pred")
+def elect(active: Lanes) -> tuple[Lanes, Lanes]:
+    leader = clz(brev(ballot(active)))
+    return leader, leader == lane_id(leader)
+
+
+# --- matrices ----------------------------------------------------------------------------------------------------------------------
+
+#: what follows the shape in machine code -> types of PTX: D, A, B, C
+_FLOATS = {
+    ".F32": "f32.f16.f16.f32",
+    ".F16": "f16.f16.f16.f16",
+    ".F32.BF16": "f32.bf16.bf16.f32",
+    ".F32.TF32": "f32.tf32.tf32.f32",
+}
+
+
+def _matrix(name: str, ptx: str) -> None:
+    row: Row | None = ROWS.get(f"mma.sync.aligned.{ptx}")
+    if row is not None:
+        signature = ", ".join(f"{a.name}:{a.type_}" + (f"*{a.count}" if a.count else "") for a in row.sources)
+        dests = ", ".join(f"{a.name}:{a.type_}*{a.count}" for a in row.dests)
+        semantics = row.semantics
+        assert semantics is not None
+
+        def without_signs(*values: Any) -> Any:
+            return semantics(*values[:-1])
+
+        sass(name, f"{dests} = {signature}", raw=True, archs=row.attributes.get("archs"))(without_signs)
+
+
+for _shape, _digits in (("m16n8k16", "16816"), ("m16n8k8", "1688"), ("m16n8k4", "1684")):
+    for _ending, _types in _FLOATS.items():
+        _matrix(f"HMMA.{_digits}{_ending}", f"{_shape}.row.col.{_types}")
+for _shape, _digits in (("m16n8k32", "16832"), ("m16n8k16", "16816"), ("m8n8k16", "8816"), ("m16n8k64", "16864")):
+    for _a in ("S8", "U8", "S4", "U4"):
+        for _b in ("S8", "U8", "S4", "U4"):
+            for _sat in ("", ".SAT"):
+                _matrix(
+                    f"IMMA.{_digits}.{_a}.{_b}{_sat}",
+                    f"{_shape}.row.col.{'satfinite.' if _sat else ''}s32.{_a.lower()}.{_b.lower()}.s32",
+                )
+for _shape, _digits in (("m8n8k4", "884"), ("m16n8k4", "1684"), ("m16n8k8", "1688"), ("m16n8k16", "16816")):
+    _matrix(f"DMMA.{_digits}", f"{_shape}.row.col.f64.f64.f64.f64")

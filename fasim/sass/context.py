@@ -1,0 +1,134 @@
+"""What the lowering of machine code knows of the whole kernel: registers, constant banks, special registers."""
+
+from __future__ import annotations
+
+import struct
+
+from fasim.errors import FasimError, UnsupportedInstruction
+from fasim.isa import machine as m
+from fasim.isa.program import ModuleVariable, SourceInstruction
+from fasim.ptx.context import Context
+from fasim.ptx.ir import VReg
+from fasim.ptx.tree import Function, Module
+from fasim.sass.cubin import ADDRESSES, OF_KERNEL, VARIABLES, CubinKernel
+from fasim.sass.syntax import Instruction, Predicate, Register
+
+#: where a kernel's parameters begin in constant bank 0, by the first digits of the architecture
+#: Source: cubins of ptxas 13.0
+PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
+#: bytes at the beginning of shared memory that the system keeps: the kernel's own begin behind them
+#: Source: cubins of ptxas 13.0
+RESERVED_SHARED_BYTES = {9: 1024, 10: 1024, 12: 1024}
+#: special registers of machine code, by the name that PTX has for them
+SPECIALS = {
+    **{f"SR_TID.{axis.upper()}": f"%tid.{axis}" for axis in "xyz"},
+    **{f"SR_CTAID.{axis.upper()}": f"%ctaid.{axis}" for axis in "xyz"},
+    "SR_LANEID": "%laneid",
+    "SR_VIRTID": "%warpid",
+    "SR_EQMASK": "%lanemask_eq",
+    "SR_LTMASK": "%lanemask_lt",
+    "SR_LEMASK": "%lanemask_le",
+    "SR_GTMASK": "%lanemask_gt",
+    "SR_GEMASK": "%lanemask_ge",
+    "SR_VIRTUALSMID": "%smid",
+}
+#: and those that are the same for everybody: clusters have one CTA, windows are where the machine has them
+FIXED_SPECIALS = {"SR_CgaCtaId": 0, "SRZ": 0, "SR_SWINHI": m.SHARED_WINDOW >> 32, "SR_LWINHI": m.LOCAL_WINDOW >> 32}
+
+
+class SassContext(Context):
+    """As for PTX, of the same module, and the constant banks of the cubin."""
+
+    def __init__(self, module: Module, kernel: Function, arch: int, facts: CubinKernel) -> None:
+        super().__init__(module, kernel, arch)
+        self.facts = facts
+        self.parameter_base = PARAMETER_BASE[arch // 10]
+        self.reserved_smem_bytes = RESERVED_SHARED_BYTES.get(arch // 10, 0)
+        self.registers: dict[str, VReg] = {}
+        #: byte offsets of labels; the labels, or none, of each place that a computed jump may name; those that are there
+        self.labels: dict[str, int] = {}
+        self.places: list[str] = []
+        self.targets: list[str] = []
+
+    def place_banks(self) -> None:
+        """Put __constant__ variables where bank 3 has them, and the banks 2 and 4 into memory, for loads that compute their offset."""
+        for name, (offset, _) in self.facts.constants.items():
+            if name in self.variables:
+                old = self.variables[name]
+                address = self._bank_address(VARIABLES) + offset
+                self.variables[name] = ModuleVariable(
+                    old.name, old.space, address, old.size_bytes, old.initial, old.align_bytes, old.relocated
+                )
+        for bank in (OF_KERNEL, ADDRESSES):
+            if bank in self.facts.banks:
+                name, data = f"constant bank {bank}", self.bank_bytes(bank)
+                self.variables[name] = ModuleVariable(name, "const", self._bank_address(bank), len(data), data, 8)
+
+    def _bank_address(self, bank: int) -> int:
+        # far above the variables of PTX, which stand in the same window
+        return m.CONST_WINDOW + (bank + 1 << 32)
+
+    def bank_bytes(self, bank: int) -> bytes:
+        """The contents of a bank with the addresses that it holds."""
+        data = bytearray(self.facts.banks.get(bank, b""))
+        for (of, offset), pointer in self.facts.pointers.items():
+            if of == bank:
+                data[offset : offset + 8] = struct.pack("<Q", self.address_of(pointer.symbol) + pointer.addend)
+        return bytes(data)
+
+    def address_of(self, symbol: str) -> int:
+        """Address of a variable or function by its name in the cubin."""
+        if symbol in self.facts.functions:
+            return self.facts.functions[symbol]
+        try:
+            return self.symbol_address(symbol)
+        except FasimError:
+            return 0
+
+    def bank_base(self, bank: int) -> int:
+        """Where a bank is in global memory."""
+        return self._bank_address(bank)
+
+    # --- registers -----------------------------------------------------------------------------------------------------------
+
+    def named(self, name: str, bank: int) -> VReg:
+        """A register of the machine code."""
+        if name not in self.registers:
+            self.registers[name] = VReg(name, bank, function=self.kernel.name)
+        return self.registers[name]
+
+    def register(self, register: Register, offset: int = 0) -> VReg:
+        """The row of a register, or of one of those after it; RZ reads as zero."""
+        if register.is_zero:
+            return self.constant(32, 0)
+        return self.named(f"{'UR' if register.uniform else 'R'}{register.number + offset}", 32)
+
+    def written(self, register: Register, offset: int = 0) -> VReg:
+        """The same as a destination; RZ takes what nobody wants."""
+        return self.unwritten(32) if register.is_zero else self.register(register, offset)
+
+    def predicate(self, predicate: Predicate) -> VReg:
+        """The row of a predicate; PT is true."""
+        return self.constant(1, 1) if predicate.is_true else self.named(predicate.name, 1)
+
+    def bank0(self, offset: int) -> VReg:
+        """A word of what the driver passes, filled in at a launch."""
+        name = f"c[0x0][{offset:#x}]"
+        if name not in self.launch_rows:
+            self.launch_rows[name] = VReg(name, 32, fixed=True, value=(0,) * 32)
+            self.specials[name] = self.launch_rows[name]
+        return self.launch_rows[name]
+
+    # --- places and errors ---------------------------------------------------------------------------------------------------
+
+    def source_of(self, ins: Instruction) -> SourceInstruction:
+        """An instruction as a person sees it."""
+        line = ins.line
+        file, number = line.place[0] if line.place else ("", 0)
+        return SourceInstruction(line.text, ins.mnemonic, line.ptx_line, file, number, tuple(line.place[1:]))
+
+    def unknown(self, ins: Instruction, why: str = "") -> FasimError:
+        """The error for machine code that fasim does not model."""
+        place = ", called at ".join(f"{file}:{line}" for file, line in ins.line.place)
+        reason = why or f"fasim does not model {ins.mnemonic}"
+        return UnsupportedInstruction(f"{f'{place}: ' if place else ''}machine code at {ins.line.offset:#x}: {ins.line.text!r}: {reason}")

@@ -1,0 +1,83 @@
+"""From a cubin to a `Program` that the machine runs: the machine code of one kernel."""
+
+from __future__ import annotations
+
+from fasim.errors import UsageError
+from fasim.isa import machine as m
+from fasim.isa.program import Program
+from fasim.ptx.allocate import allocate
+from fasim.ptx.emit import Emitter
+from fasim.ptx.ir import LoweredFunction, Op
+from fasim.ptx.order import blocks_of
+from fasim.ptx.tree import Module
+from fasim.sass.context import SassContext
+from fasim.sass.control_flow import LOWERERS as CONTROL
+from fasim.sass.cubin import read_kernel
+from fasim.sass.listing import section
+from fasim.sass.lowerer import SassLowerer
+from fasim.sass.memory import LOWERERS as MEMORY
+from fasim.sass.syntax import Instruction, Number, parse
+
+LOWERERS = MEMORY | CONTROL
+#: where a computed jump goes that leads to no place known
+NOWHERE = "~nowhere"
+
+
+def lower(cubin: bytes, module: Module, entry: str, arch: int) -> Program:
+    """Lower the machine code of a kernel; module: the PTX that was compiled together with it, which names parameters and variables.
+
+    Raises: as `lowered`.
+    """
+    emitter = lowered(cubin, module, entry, arch)
+    program = emitter.program()
+    context = emitter.context
+    assert isinstance(context, SassContext)
+    program.local_bytes = context.facts.stack_bytes + 256
+    program.barriers_only = True
+    program.static_smem_bytes = max(context.facts.shared_bytes - context.reserved_smem_bytes, 0)
+    program.reserved_smem_bytes = context.reserved_smem_bytes
+    program.parameter_base = context.parameter_base
+    return program
+
+
+def lowered(cubin: bytes, module: Module, entry: str, arch: int) -> Emitter:
+    """The kernel's code as operations with their register rows.
+
+    Raises: UnsupportedInstruction with place for what fasim does not model; FasimError for what is no cubin; ToolMissing without nvdisasm.
+    """
+    if arch // 10 not in (8, 9, 10, 12):
+        raise UsageError(f"sm_{arch}: fasim runs machine code of sm_80 and later")
+    kernel = module.functions[entry]
+    facts, code = read_kernel(cubin, entry), section(cubin, entry)
+    context = SassContext(module, kernel, arch, facts)
+    context.place_variables()
+    context.place_banks()
+    instructions = [parse(line) for line in code.lines]
+    by_offset: dict[int, list[str]] = {}
+    for name, offset in code.labels.items():
+        by_offset.setdefault(offset, []).append(name)
+    context.labels = code.labels
+    # where a computed jump can go: to functions, to what follows a call, to labels
+    targets = _targets(instructions, set(by_offset), set(facts.functions.values()))
+    context.targets = [*(f"~{at:#x}" for at in sorted(targets)), NOWHERE]
+    context.places = [f"~{ins.line.offset:#x}" if ins.line.offset in targets else NOWHERE for ins in instructions]
+    f = SassLowerer(context)
+    for ins in instructions:
+        f.items += by_offset.get(ins.line.offset, ())
+        if ins.line.offset in targets:
+            f.items.append(f"~{ins.line.offset:#x}")
+        LOWERERS.get(ins.opcode, SassLowerer.lower_lanes)(f, ins)
+    f.items += [NOWHERE, Op(m.TRAP, [], falls=False)]
+    function = LoweredFunction(entry, blocks_of(f.items))
+    allocate(function)
+    return Emitter(context, [function], {entry: set()})
+
+
+def _targets(instructions: list[Instruction], labels: set[int], functions: set[int]) -> set[int]:
+    """Offsets that a register may hold to jump to: where functions begin, and what follows a call."""
+    after_calls = {ins.line.offset + 16 for ins in instructions if ins.opcode == "CALL"}
+    known = {ins.line.offset for ins in instructions}
+    mentioned = {
+        operand.value for ins in instructions for operand in ins.operands if isinstance(operand, Number) and operand.value in known
+    }
+    return (functions | after_calls | (mentioned & labels)) & known

@@ -1,0 +1,132 @@
+"""How nvdisasm writes the operands of instructions that only change registers, so that one lowering does for all of them.
+
+A shape lists the operands in their order: `d` a destination register, `p` and `q` destination predicates, `a` `b` `c` and other letters
+sources as the row names them, `c:h` a register pair that fills the two sources c and h, `d:e` the same as destination, `#lut` an
+immediate, `*` an operand that means nothing here. What ends in ? is there or not: a predicate that is not written is false as a
+source and thrown away as a destination.
+"""
+
+from __future__ import annotations
+
+#: opcodes of uniform registers that do what others do
+UNIFORM = {
+    f"U{name}": name
+    for name in [
+        "IADD3",
+        "LOP3",
+        "LEA",
+        "SHF",
+        "IMAD",
+        "ISETP",
+        "MOV",
+        "SEL",
+        "PLOP3",
+        "FLO",
+        "POPC",
+        "BREV",
+        "PRMT",
+        "SGXT",
+        "BMSK",
+        "P2R",
+        "R2P",
+    ]
+}
+
+#: by opcode with as many modifiers as needed: the longest that fits is taken
+SHAPES = {
+    "IADD3": "d p? q? a b c x? y?",
+    "VIADD": "d a b",
+    "IADD": "d a b",
+    "LEA": "d p? a b #shift",
+    "LEA.HI": "d p? a b c #shift x?",
+    "LEA.HI.X": "d p? a b c #shift x?",
+    "LEA.HI.SX32": "d p? a b #shift x?",
+    "LEA.HI.X.SX32": "d p? a b #shift x?",
+    "IMAD": "d a b c x?",
+    "IMAD.WIDE": "d:e p? a b low:high x?",
+    "IMAD.HI": "d p? a b low:high x?",
+    "IABS": "d a",
+    "ISETP": "p q a b c x?",
+    "SEL": "d a b p",
+    "MOV": "d a *?",
+    "VIMNMX": "d a b least",
+    "IMNMX": "d a b least",
+    "VIADDMNMX": "d a b c least",
+    "LOP3": "p? d a b c #lut x?",
+    "PLOP3": "p q a b c #first #second",
+    "SHF": "d a amount c",
+    "PRMT": "d a selector b",
+    "SGXT": "d a b",
+    "BMSK": "d a b",
+    "POPC": "d a",
+    "BREV": "d a",
+    "FLO": "d a",
+    "VABSDIFF": "d a b c",
+    "VABSDIFF4": "d a b c",
+    "IDP": "d a b c",
+    "I2I": "d a",
+    "FADD": "d a b",
+    "FMUL": "d a b",
+    "FFMA": "d a b c",
+    "FSEL": "d a b p",
+    "FMNMX": "d a b least",
+    "FSETP": "p q a b c",
+    "FCHK": "p a b",
+    "MUFU": "d a",
+    "DADD": "d a b",
+    "DMUL": "d a b",
+    "DFMA": "d a b c",
+    "DMNMX": "d a b least",
+    "DSETP": "p q a b c",
+    "F2F": "d a",
+    "F2I": "d a",
+    "I2F": "d a",
+    "I2FP": "d a",
+    "F2FP": "d a b",
+    "FRND": "d a",
+    "HADD2": "d a b",
+    "HMUL2": "d a b",
+    "HFMA2": "d a b c",
+    "HMNMX2": "d a b least",
+    "HSETP2": "p q a b c",
+    "SHFL": "p d a b c",
+    "MATCH.ANY": "d a",
+    "MATCH.ALL": "p d a",
+    "REDUX": "d a",
+    "R2UR": "p? d a",
+    "HMMA": "d a b c",
+    "IMMA": "d a b c",
+    "DMMA": "d a b c",
+}
+
+#: rows that do what mnemonics with further modifiers mean, by the beginning of the mnemonic: the longest that fits is taken
+ROW_OF = {
+    "IADD3": "IADD3",
+    "LEA": "LEA",
+    "LEA.HI": "LEA.HI",
+    "LEA.HI.SX32": "LEA.HI.SX32",
+    "LEA.HI.X.SX32": "LEA.HI.SX32",
+    "IMAD": "IMAD",
+    "IMAD.WIDE": "IMAD.WIDE",
+    "IMAD.WIDE.U32": "IMAD.WIDE.U32",
+    "IMAD.HI": "IMAD.HI",
+    "IMAD.HI.U32": "IMAD.HI.U32",
+    "MOV": "MOV",
+    "IADD": "VIADD",
+    "IMNMX": "VIMNMX",
+    "IMNMX.U32": "VIMNMX.U32",
+    "F2FP.PACK_AB": "F2FP.F16.F32.PACK_AB",
+    "F2FP.BF16.PACK_AB": "F2FP.BF16.F32.PACK_AB",
+    "LOP3": "LOP3.LUT",
+    "PLOP3": "PLOP3.LUT",
+    "R2UR": "R2UR",
+}
+
+
+def longest(table: dict[str, str], mnemonic: str) -> str | None:
+    """What a table says of the longest beginning of a mnemonic, cut at a dot, that it knows."""
+    while mnemonic:
+        if mnemonic in table:
+            return table[mnemonic]
+        mnemonic = mnemonic.rpartition(".")[0]
+    return None
