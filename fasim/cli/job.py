@@ -60,13 +60,17 @@ class Job:
     def watched(self) -> Sequence[WatchedLine]:
         """The lines whose values the kernel's description wants to be seen by row."""
         spec = self._spec
-        return spec.watched if spec is not None else ()
+        # they are described by PTX instructions
+        return spec.watched if spec is not None and self.kernel.isa == "ptx" else ()
 
     @property
     def regions(self) -> Sequence[Region]:
         """The named parts of shared memory."""
         spec = self._spec
-        return spec.regions(self.options) if spec is not None else ()
+        known = spec.regions(self.options) if spec is not None else ()
+        # machine code finds the kernel's own shared memory after what the system keeps
+        start = self.kernel.program.reserved_smem_bytes
+        return [Region(region.name, start + region.start, start + region.end) for region in known]
 
     @property
     def _spec(self) -> KernelSpec | None:

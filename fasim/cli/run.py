@@ -147,6 +147,7 @@ def _report(
         block=result.block,
         dynamic_smem_bytes=result.dynamic_smem_bytes,
         smem_bytes=result.smem_bytes,
+        isa=job.kernel.isa,
         backend=options.backend,
         workers=result.workers,
         ordered=result.ordered,

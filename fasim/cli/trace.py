@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import fasim
@@ -41,31 +42,39 @@ def trace(call: Call, chosen: TraceOptions) -> int:
         raise UsageError("--trace shows the stepper, --trace-out writes a file: give one of the two")
     if chosen.show and (chosen.tile is not None or chosen.steps is not None):
         raise UsageError("--tile and --steps are for --trace-out; in the stepper t goes to the next tile and s to the next step")
-    _refuse_judging(call, "--trace-out" if chosen.out is not None else "--trace")
+    _refuse_results(call, "--trace-out" if chosen.out is not None else "--trace")
+    call = _unjudged(call, "while stepping" if chosen.show else "in a trace")
     return _write(call, chosen) if chosen.out is not None else _show(call, chosen.cta, chosen.warp)
 
 
-def _refuse_judging(call: Call, option: str) -> None:
-    """Options about what a whole launch leaves behind mean nothing where one CTA is traced.
+def _refuse_results(call: Call, option: str) -> None:
+    """What shows or saves what a whole launch leaves behind means nothing where one CTA is traced.
 
     Raises: UsageError.
     """
     o = call.options
-    given = {
-        "--expect": o.expect,
-        "--rtol": o.rtol is not None,
-        "--atol": o.atol is not None,
-        "--print": o.prints,
-        "--save": o.save is not None,
-        "--counts": o.counts,
-    }
-    names = [name for name, value in given.items() if value]
-    if names:
-        those = " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])
-        be, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    given = {"--print": o.prints, "--save": o.save is not None, "--counts": o.counts}
+    if those := _those(given):
+        them = "them" if those.endswith("are") else "it"
         raise UsageError(
-            f"{option} follows one CTA, {those} {be} for the results of a launch: leave {them} out, or run without {option} for {them}"
+            f"{option} follows one CTA, {those} for the results of a launch: leave {them} out, or run without {option} for {them}"
         )
+
+
+def _unjudged(call: Call, where: str) -> Call:
+    """The call without what judges results, which standard error names: the command that found a wrong one is often given again."""
+    o = call.options
+    if those := _those({"--expect": o.expect, "--rtol": o.rtol is not None, "--atol": o.atol is not None}):
+        print(f"{those} for the results of a launch: not looked at {where}", file=sys.stderr, flush=True)
+    return replace(call, options=replace(o, expect=(), rtol=None, atol=None))
+
+
+def _those(given: Mapping[str, object]) -> str:
+    """The options that are given, with their verb: `--expect and --rtol are`."""
+    names = [name for name, value in given.items() if value]
+    if not names:
+        return ""
+    return f"{' and '.join([', '.join(names[:-1])] * (len(names) > 1) + names[-1:])} {'is' if len(names) == 1 else 'are'}"
 
 
 def _write(call: Call, chosen: TraceOptions) -> int:

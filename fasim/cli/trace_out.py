@@ -149,6 +149,7 @@ def _facts(job: Job, check: bool) -> dict[str, Any]:
         "source": job.source,
         "arch": job.kernel.module.arch.name,
         "compiler": compiled.compiler if compiled else "",
+        "isa": job.kernel.isa,
         "options": job.options,
         "defines": job.defines,
         "seed": job.seed,

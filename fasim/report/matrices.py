@@ -14,6 +14,8 @@ from fasim.isa.program import SourceInstruction
 from fasim.kernels.spec import WatchedLine
 from fasim.report.layout import Fragment
 from fasim.report.layout_catalog import find
+from fasim.sass.listing import SassLine
+from fasim.sass.syntax import Register, parse
 from fasim.trace.places import Places
 from fasim.trace.view import text_name
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _GROUP = re.compile(r"\{([^{}]*)\}")
+_MACHINE_OPCODES = ("HMMA.", "IMMA.", "DMMA.", "LDSM.", "STSM.")
 _MATRIX_MNEMONICS = ("mma.", "wmma.mma", "ldmatrix", "stmatrix")
 
 
@@ -41,23 +44,47 @@ def held_fragments(source: SourceInstruction, operands: tuple[OperandName, ...] 
 
     operands: of the instruction, whose names the registers get: those of a block of their own have others than in the text.
     """
-    if not source.mnemonic.startswith(_MATRIX_MNEMONICS):
+    machine_code = source.mnemonic.startswith(_MACHINE_OPCODES)
+    mnemonic = _as_ptx(source.mnemonic) if machine_code else source.mnemonic
+    if not mnemonic.startswith(_MATRIX_MNEMONICS):
         return ()
     try:
-        entry, _ = find(source.mnemonic)
+        entry, _ = find(mnemonic)
     except UsageError:
         return ()
     names = {text_name(each.name): each.name for each in operands}
     texts = [[name.strip() for name in match[1].split(",")] for match in _GROUP.finditer(source.text)]
     groups = [tuple(names.get(name, name) for name in group) for group in texts]
-    by_operand = dict(zip("DABC", groups)) if "mma" in source.mnemonic else {}
+    first = _first_registers(source) if machine_code else []
     found = []
     for fragment in entry.fragments():
         for operand in fragment.operands:
-            registers = by_operand.get(operand, groups[0] if not by_operand else ())
+            number = "DABC".find(operand) if "mma" in mnemonic else 0
+            if machine_code:
+                registers = _after(first[number], fragment.registers) if 0 <= number < len(first) else ()
+            else:
+                registers = groups[number] if 0 <= number < len(groups) else ()
             if len(registers) == fragment.registers:
-                found.append(HeldFragment(operand, fragment, registers, operand == "D" or source.mnemonic.startswith("ldmatrix")))
+                found.append(HeldFragment(operand, fragment, registers, operand == "D" or mnemonic.startswith("ldmatrix")))
     return tuple(sorted(found, key=lambda each: "DABC".find(each.operand[0])))
+
+
+def _as_ptx(mnemonic: str) -> str:
+    """The PTX that a matrix instruction of machine code is, "" if none is known."""
+    from fasim.isa.sass.warp import PTX_MATRIX
+
+    return PTX_MATRIX.get(mnemonic, "")
+
+
+def _first_registers(source: SourceInstruction) -> list[int]:
+    """The number of the first register of each operand of machine code that is registers; RZ counts as one that is not there."""
+    found = (operand for operand in parse(SassLine(0, source.text)).operands if isinstance(operand, Register))
+    return [-1 if register.is_zero else register.number for register in found]
+
+
+def _after(first: int, count: int) -> tuple[str, ...]:
+    """So many registers from one on."""
+    return tuple(f"R{first + i}" for i in range(count)) if first >= 0 else ("RZ",) * count
 
 
 def fragments_at(places: Places, names: RegisterNames, pc: int) -> tuple[HeldFragment, ...]:

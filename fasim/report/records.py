@@ -70,10 +70,11 @@ class RunReport:
 
     verdict: "right", "wrong", or "unchecked" where there is no reference. exit_code: 0, or 1 for a wrong output.
     options: a collection kernel's options; defines: the macros it was compiled with. sizes are (x, y, z).
+    isa: ptx, or sass for machine code.
     warp_instructions: executed instructions, each counted once a warp; shared_instructions: those of them that access shared memory.
     shared_wavefronts, shared_conflicts: what those cost, copies (which have no counter of their own in ncu) included; shared_totals: by
     the names of ncu's counters; shared_uncounted: those of which that is not known.
-    instruction_mix: warp instructions by PTX mnemonic, most frequent first. counts: by instruction, only if asked for.
+    instruction_mix: warp instructions by mnemonic, most frequent first. counts: by instruction, only if asked for.
     Neither has entries for what was not executed.
     ordered: CTAs ran one after the other, because they communicate. output: what device printf wrote.
     prints: the parts of buffers that were asked for, as text.
@@ -90,6 +91,7 @@ class RunReport:
     block: tuple[int, int, int]
     dynamic_smem_bytes: int
     smem_bytes: int
+    isa: str
     backend: str
     workers: int
     ordered: bool

@@ -21,9 +21,10 @@ _LINES_SHOWN, _LINE_WIDTH = 20, 90
 def run_table(report: RunReport, *, counts: bool = False, color: bool = False, writers: Mapping[str, str] | None = None) -> str:
     """The table that `fasim run` prints; counts: with the instruction mix; writers: the CTA that writes an output's worst element."""
     options = options_text(report.options)
+    made = report.arch, report.compiler, "machine code" if report.isa == "sass" else ""
     rows = [
         ("kernel", report.kernel + options),
-        ("source", f"{report.source} ({', '.join(part for part in (report.arch, report.compiler) if part)})"),
+        ("source", f"{report.source} ({', '.join(part for part in made if part)})"),
         ("grid x block", f"{size(report.grid)} x {size(report.block)}, shared memory {report.smem_bytes:,} bytes a CTA"),
     ]
     for output in report.outputs:
@@ -100,10 +101,10 @@ def _way_there(output: OutputReport, found: Comparison, ctas: int, writer: str) 
     if found.worst is None or output.dtype not in DTYPES:
         return []
     element = f"[{','.join(map(str, found.worst.index))}]" if output.shape else " 0"
-    place = f"x, mem {output.name}{element}, then c"
     cta = f" --cta {writer}" if writer else ""
     unknown = " (in the CTA that --cta chooses)" if not writer and ctas != 1 else ""
-    return [f"to where it is written: fasim run --trace{cta}, {place}{unknown}"]
+    keys = f"there press x, type mem {output.name}{element}, Enter, c"
+    return [f"to where it is written: the same command with --trace{cta}; {keys}{unknown}"]
 
 
 def worst_elements(report: RunReport) -> dict[str, tuple[int, int]]:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, BinaryIO
 
 from fasim.report.records import encoded, plain_json
+from fasim.report.trace_before import Overwritten
 from fasim.report.trace_page import PageEvents, page_facts
 from fasim.report.trace_record import fault_record, hazard_record
 from fasim.report.trace_select import Chosen, Selection
@@ -21,7 +22,10 @@ from fasim.trace.event import Event
 from fasim.trace.stepper import Stepper
 
 #: the parts of the page's script, in the order that they are put together
-SCRIPTS = ("numbers.js", "dom.js", "store.js", "stops.js", "memory_panes.js", "panes.js", "code_panes.js", "timeline.js", "page.js")
+SCRIPTS = (
+    *("numbers.js", "dom.js", "store.js", "stops.js", "hits.js"),
+    *("memory_panes.js", "panes.js", "code_panes.js", "timeline.js", "page.js"),
+)
 
 
 def _part(name: str) -> str:
@@ -61,6 +65,7 @@ class HtmlTrace:
     def __init__(self, file: BinaryIO, stepper: Stepper, selection: Selection, header: dict[str, Any]) -> None:
         self._file, self._stepper, self._selection = file, stepper, selection
         self._events = PageEvents(stepper, header["rows"])
+        self._overwritten = Overwritten(stepper, complete=selection.count == selection.total)
         self.further_pcs, self._tile = self._events.row_pcs, -1
         title = html.escape(f"{header['kernel']}: CTA {','.join(map(str, header['cta']))}")
         before, after = _part("page.html").split("{{trace}}")
@@ -74,7 +79,9 @@ class HtmlTrace:
         """Write what the instruction before the stepper's position did."""
         self._tile = chosen.tile
         if chosen.wanted:
-            self._packed.write(_line(self._events.record(event, chosen.tile)))
+            record = self._events.record(event, chosen.tile)
+            self._overwritten.add(record, event)
+            self._packed.write(_line(record))
         else:
             self._events.pass_by(event)
 

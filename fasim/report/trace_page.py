@@ -218,7 +218,7 @@ class PageEvents:
         place = self._places.get(event.pc)
         if place is not None and event.executed and event.registers:
             row, result, total = place
-            self._rows.append([row, result, event.warp, [f"{value:.6g}" for value in row_values_of(event.registers[0].new, total=total)]])
+            self._rows.append([row, result, event.warp, [f"{value:.9g}" for value in row_values_of(event.registers[0].new, total=total)]])
 
     def _next_part(self) -> list[int]:
         following = self._stepper.state.next

@@ -1,13 +1,13 @@
 """One warp instruction of a trace as JSON has it: the schema fasim.trace/1.
 
-A trace is one object. Before its events: `schema`, `version`, `kernel`, `source`, `arch`, `compiler`, `options`, `defines`, `seed`, `grid`,
-`block`, `dynamic_smem_bytes`, `checked` (whether hazards were looked for), `cta` (blockIdx), `warps`, `buffers` (device memory: name,
-address, size_bytes, constant, dtype, "" where nobody knows it, and shape), `regions` (named parts of shared memory: name, start, end) and
-`rows` (label; pcs of the results that hold values of a tile's rows, row lane / 4 of eight each; total, whether the four lanes of a quad
-hold parts of a sum) as a kernel of the collection describes them, `filters` (warp, tile and steps, null or [] where all are there; steps
-by name), `warp_instructions` (of the CTA), `event_count`. After them: `fault`, null or why the kernel did not come to its end: position,
-warp, pc, lanes, text and step of the instruction that failed (null where none did: a deadlock), type, message, where and details of the
-error as in `fasim.error/1`. And `hazards`: all that the checks found in the CTA.
+A trace is one object. Before its events: `schema`, `version`, `kernel`, `source`, `arch`, `compiler`, `isa` (ptx or sass: what is run),
+`options`, `defines`, `seed`, `grid`, `block`, `dynamic_smem_bytes`, `checked` (whether hazards were looked for), `cta` (blockIdx), `warps`,
+`buffers` (device memory: name, address, size_bytes, constant, dtype, "" where nobody knows it, and shape), `regions` (named parts of shared
+memory: name, start, end) and `rows` (label; pcs of the results that hold values of a tile's rows, row lane / 4 of eight each; total,
+whether the four lanes of a quad hold parts of a sum) as a kernel of the collection describes them, `filters` (warp, tile and steps, null or
+[] where all are there; steps by name), `warp_instructions` (of the CTA), `event_count`. After them: `fault`, null or why the kernel did not
+come to its end: position, warp, pc, lanes, text and step of the instruction that failed (null where none did: a deadlock), type, message,
+where and details of the error as in `fasim.error/1`. And `hazards`: all that the checks found in the CTA.
 
 `events` has one object a line, in the order of execution. Masks and registers are hexadecimal, lane 0 is bit 0 and the first word.
 

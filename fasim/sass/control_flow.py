@@ -281,7 +281,7 @@ LOWERERS = {
     **dict.fromkeys(("P2R", "UP2R"), lower_p2r),
     **dict.fromkeys(("R2P", "UR2P"), lower_r2p),
     **dict.fromkeys(("VOTE", "VOTEU"), lower_vote),
-    **dict.fromkeys(("NOP", "YIELD", "ENDCOLLECTIVE", "ERRBAR", "CCTL", "CCTLL"), lower_nothing),
+    **dict.fromkeys(("NOP", "YIELD", "ENDCOLLECTIVE", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL"), lower_nothing),
     "MEMBAR": lower_fence,
     "NANOSLEEP": lower_sleep,
     "BPT": lower_trap,

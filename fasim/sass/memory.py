@@ -256,6 +256,9 @@ def _lower_cast(f: SassLowerer, ins: Instruction) -> None:
             HandlerUse("SEL", (0,)),
         )
     )
+    if size == 8:  # the answer has as many bits as the values
+        zero = Ref(f.context.constant(32, 0))
+        f.items.append(Op(m.LANES, [Ref(f.context.written(dest, 1), False, True), zero], f.guard(ins), HandlerUse("MOV", (0,))))
 
 
 LOWERERS = {

@@ -29,7 +29,9 @@ def operation_of(program: Program, pc: int) -> str:
         name = f"LDGSTS.{'cg' if {'cg', 'BYPASS'} & set(modifiers) else 'ca'}{size}"
     else:
         family = "RED.shared" if program.operand(pc, A_ELEMENTS + A_DEST) < 0 else "ATOMS"
-        operations = [each.lower() for each in modifiers] if "POPC" not in modifiers else ["add"]
+        operations = [each.lower() for each in modifiers]
+        if "POPC" in modifiers:
+            return "ATOMS.popc.inc"
         name = next((f"{family}.{each}" for each in operations if f"{family}.{each}" in OPERATIONS), "")
         if modifiers[-1].startswith(("f", "bf")) or size == 2:
             name = ""

@@ -88,6 +88,8 @@ def _operations() -> Iterator[tuple[str, int, int, int]]:
     for suffix, lane_bytes in (("", 4), (".64", 8)):
         yield f"ATOMS.exch{suffix}", lane_bytes, 32, EVERY_LANE
         yield f"ATOMS.cas{suffix}", lane_bytes, 32, EVERY_LANE | TWICE
+    # machine code for atomicAdd(p, 1) without a result: lanes with the same word are counted together
+    yield "ATOMS.popc.inc", 4, 32, 0
 
 
 def _make_operations() -> dict[str, Operation]:

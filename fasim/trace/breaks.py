@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,9 +13,9 @@ import numpy as np
 from fasim.errors import UsageError
 from fasim.isa import machine as m
 from fasim.sm.hazards import NOT_WAITED, RACES, UNINIT, UNINIT_GLOBAL, UNSYNCHRONISED
-from fasim.trace.event import Event
+from fasim.trace.event import Event, RegisterChange
 from fasim.trace.places import Places
-from fasim.trace.view import StateView, lanes_array, mask_of, register_bits, text_name
+from fasim.trace.view import StateView, lanes_array, register_bits, text_name
 
 if TYPE_CHECKING:
     from fasim.ptx.names import OperandName, RegisterNames
@@ -161,10 +162,10 @@ class NanBreak(Breakpoint):
 
 @dataclass(frozen=True)
 class RegisterBreak(Breakpoint):
-    """A register that changes, or gets a value. value: None for any change; a float means a number of the register's type.
+    """A register that changes, or gets a value. value: None for any; a float means a number of the register's type.
 
-    name: as the PTX or `RegisterNames` has it. lane, warp: None for any. function: where the register is, "" for any. all_warps: also
-    those that are not watched.
+    name: as the PTX or `RegisterNames` has it. lane: the one whose every write is meant, also of the same value; None for a change in any.
+    warp: None for any. function: where the register is, "" for any. all_warps: also those that are not watched.
     """
 
     name: str
@@ -206,19 +207,25 @@ class RegisterBreak(Breakpoint):
         return found
 
     def hit(self, event: Event, state: StateView) -> bool:
-        """Whether it changed, or has the value now."""
+        """Whether it was written so."""
+        return next(self.writes(event), None) is not None
+
+    def writes(self, event: Event) -> Iterator[tuple[int, RegisterChange, Array]]:
+        """What an event did that is meant: warp, destination and lanes (bool[32])."""
+        # of the other warps that waited at a barrier only those lanes are known that changed
         elsewhere = event.arrival.results if event.arrival is not None else ()
-        found = [(event.warp, change, event.active) for change in event.registers]
-        found += [(warp, change, m.ALL_LANES if self.value is None else mask_of(change.changed)) for warp, change in elsewhere]
-        for warp, change, active in found:
+        found = [(event.warp, change, lanes_array(event.active)) for change in event.registers]
+        found += [(warp, change, change.changed if self.value is None else lanes_array(m.ALL_LANES)) for warp, change in elsewhere]
+        for warp, change, lanes in found:
             if self.warp in (None, warp) and self._is(change.operand):
-                lanes = lanes_array(active)
+                if self.value is not None:
+                    lanes = lanes & (change.new == self._bits(change.operand))
+                elif self.lane is None:
+                    lanes = lanes & change.changed
                 if self.lane is not None:
                     lanes = lanes & (np.arange(32) == self.lane)
-                same = change.changed if self.value is None else change.new == self._bits(change.operand)
-                if (same & lanes).any():
-                    return True
-        return False
+                if lanes.any():
+                    yield warp, change, lanes
 
     def _is(self, operand: OperandName) -> bool:
         return self.name in (operand.name, text_name(operand.name))

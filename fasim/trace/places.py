@@ -41,11 +41,13 @@ class Places:
         return self.program.source_at(pc)
 
     def inserted(self, pc: int) -> bool:
-        """Whether the instruction is a jump that is not in the PTX: the code is laid out in another order."""
+        """Whether the instruction is not in the code: a jump, since PTX is laid out in another order, or operands of machine code moved."""
         return self.program.source[pc] is None
 
     def text(self, pc: int) -> str:
-        """The PTX of an instruction in one line; of a jump that is not in the PTX what it does, in parentheses."""
+        """An instruction in one line; of one that is not in the code what it does, in parentheses."""
+        if self.inserted(pc) and self.kinds[pc] not in (m.BRA, m.EXIT, m.RET, m.TRAP):
+            return "(operands are moved)"
         if self.inserted(pc):
             targets = " or ".join(map(str, dict.fromkeys(successors(self.program, pc))))
             return f"(inserted jump to {targets})" if targets else "(inserted end)"
@@ -115,6 +117,8 @@ class Places:
         """The loops, in the order of the code."""
         ends: dict[int, int] = {}
         for pc in range(len(self.program)):
+            if self.program.barriers_only and self.kinds[pc] == m.BRX:
+                continue  # a return of machine code, which may lead anywhere
             for target in successors(self.program, pc):
                 if target <= pc:
                     ends[target] = max(ends.get(target, 0), pc)

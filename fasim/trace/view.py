@@ -88,6 +88,11 @@ def text_name(name: str) -> str:
     return name.partition("~")[0]
 
 
+def is_made(name: str) -> bool:
+    """Whether a register was made while lowering: the PTX does not have it, and nobody is to see it."""
+    return name.startswith("~")
+
+
 def register_bits(type_: str, bank: int) -> int:
     """The bits that a register of a type has of its place in a bank."""
     return min(bank, int(type_[1:])) if type_[1:].isdigit() else bank

@@ -59,7 +59,8 @@ k X,Y,Z  another CTA                / text  find in PTX and source
 x  breakpoint; the same again removes it:
    line 290 | step S_QK | conflict 2 | hazard | nan | reg %f12 = 1.0 lane 3
    mem C[3,5] | mem shared 0x100 = 0x3c00 | read C[3,5] | read shared 64
-mem, read, hazard stop for any warp; reg for the warp shown (reg %f12 any: all)
+mem, read, hazard stop for any warp; reg for the warp shown (reg %f12 any: all),
+where it changes; with lane 3 wherever that lane writes it
 · a lane that does not execute it   up down  scroll the view   q, Ctrl-C  quit
 
 any key goes back to the kernel"""

@@ -10,10 +10,10 @@ import numpy as np
 from fasim.kernels.spec import Region
 from fasim.report.bank_picture import lane_ranges
 from fasim.sm.findings import lanes_of
-from fasim.trace.breaks import Hit, MemoryBreak, ReadBreak
+from fasim.trace.breaks import Hit, MemoryBreak, ReadBreak, RegisterBreak
 from fasim.trace.event import Event
 from fasim.trace.stepper import Stepper
-from fasim.tui.numbers import lane_texts
+from fasim.tui.numbers import lane_texts, texts_of
 
 Array = np.ndarray[Any, Any]
 #: bytes of a value in shared memory, by the type that the instruction takes it for
@@ -30,10 +30,25 @@ def hit_text(stepper: Stepper, hit: Hit, regions: Sequence[Region], watched: int
         return ""
     if isinstance(hit.breakpoint, (MemoryBreak, ReadBreak)):
         parts.append(_access_text(stepper, hit.breakpoint, event, regions))
+    if isinstance(hit.breakpoint, RegisterBreak):
+        parts.append(_register_text(stepper, hit.breakpoint, event))
     if watched is not None and event.warp != watched:
         did = {MemoryBreak: "wrote it", ReadBreak: "read it"}.get(type(hit.breakpoint), "did it")
         parts.append(f"warp {event.warp} {did}; w all, or w {event.warp}, follows it")
     return "; ".join(parts)
+
+
+def _register_text(stepper: Stepper, meant: RegisterBreak, event: Event) -> str:
+    """`%r5: lane 25 of warp 0 wrote -35, before -31`; of several lanes the first, and how many more."""
+    found = next(meant.writes(event), None)
+    if found is None:
+        return ""
+    warp, change, lanes = found
+    lane, more = int(np.argmax(lanes)), int(lanes.sum()) - 1
+    now, then = (texts_of(values, change.operand.seen_as, "value", stepper.elements)[lane] for values in (change.new, change.old))
+    before = "its first value" if change.fresh >> lane & 1 else f"before {then}"
+    others = f"; {more} more lane{'s' * (more != 1)} wrote it, too" if more else ""
+    return f"{change.operand.name}: lane {lane} of warp {warp} wrote {now}, {before}{others}"
 
 
 def _access_text(stepper: Stepper, meant: MemoryBreak | ReadBreak, event: Event, regions: Sequence[Region]) -> str:

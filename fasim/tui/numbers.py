@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fasim.trace.elements import Elements
 from fasim.trace.view import numbers, register_bits
 
 Array = np.ndarray[Any, Any]
@@ -13,6 +14,8 @@ Array = np.ndarray[Any, Any]
 FORMATS = ("value", "hex", "signed", "f16x2", "bf16x2", "f32")
 #: types of floating-point numbers
 FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+#: where whole numbers in f32 are no longer next to each other: below they may be counts, of which every digit says something
+WHOLE = 1 << 24
 #: elements that are read as another type's: what ldmatrix moves is most often f16
 _SHOWN_AS = {"tf32": "f32", "b16": "f16"}
 
@@ -39,6 +42,15 @@ def lane_texts(values: Array, type_: str, form: str = "value") -> list[str]:
     return [f"{int(value):#x}" for value in values]
 
 
+def texts_of(values: Array, type_: str, form: str, elements: Elements) -> list[str]:
+    """32 lanes as text; 64-bit addresses of device memory by buffer and byte where values are shown as what they are."""
+    texts = lane_texts(values, type_, form)
+    if form != "value" or values.dtype.itemsize != 8 or type_ in FLOATS:
+        return texts
+    places = [elements.at(int(value)) for value in values]
+    return [text if place is None else f"{place.buffer}+{place.byte_offset}" for text, place in zip(texts, places)]
+
+
 def _signed(values: Array, type_: str) -> Array:
     """Registers as signed numbers: narrow ones have zeros above their own bits."""
     above = 8 * values.dtype.itemsize - register_bits(type_, 8 * values.dtype.itemsize)
@@ -58,7 +70,9 @@ def element_text(bits: int, type_: str) -> str:
 
 
 def short(number: float) -> str:
-    """A number in at most 8 characters or so: four significant digits."""
+    """A number in at most 9 characters or so: four significant digits; whole numbers below WHOLE in full."""
+    if number.is_integer() and abs(number) < WHOLE:
+        return f"{number:.0f}"
     text = f"{number:.4g}"
     mantissa, mark, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if mark else text

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from fasim.report.bank_picture import lane_ranges
 from fasim.sm.findings import lanes_of
-from fasim.trace.elements import Elements
-from fasim.trace.view import lanes_array
-from fasim.tui.numbers import FLOATS, lane_texts
+from fasim.trace.view import is_made, lanes_array
+from fasim.tui.numbers import texts_of
 from fasim.tui.session import Session
 
 Array = np.ndarray[Any, Any]
@@ -55,10 +54,11 @@ def _shown(session: Session) -> tuple[list[Shown], list[str]]:
     if event is not None and event.warp == warp:
         for change in event.registers:
             operand = change.operand
-            found[operand.name] = Shown(operand.name, operand.seen_as, change.new, "written", event.active, change.changed)
+            if not is_made(operand.name):
+                found[operand.name] = Shown(operand.name, operand.seen_as, change.new, "written", event.active, change.changed)
         if not found:
             for operand in stepper.names.operands[event.pc]:
-                if operand.reads and not operand.name.startswith("~"):
+                if operand.reads and not is_made(operand.name):
                     taking = event.lanes if operand.bank == 1 else event.active
                     values = state.row(warp, operand.bank, operand.row)
                     found[operand.name] = Shown(operand.name, operand.seen_as, values, "was read", taking)
@@ -72,7 +72,7 @@ def _shown(session: Session) -> tuple[list[Shown], list[str]]:
     lanes, active = stepper.next_lanes(warp)
     for operand in stepper.names.operands[pc] if pc is not None else ():
         known = found.get(operand.name)
-        if operand.reads and (known is None or known.what == "was read"):
+        if operand.reads and not is_made(operand.name) and (known is None or known.what == "was read"):
             values = state.row(warp, operand.bank, operand.row)
             what = "is read next" if known is None else "was read, and is next"
             found[operand.name] = Shown(operand.name, operand.seen_as, values, what, lanes if operand.bank == 1 else active)
@@ -117,12 +117,3 @@ def _predicate(text: Text, shown: Shown, taking: Array) -> None:
         text.append(" " * (lane % 8 == 0))
         text.append(str(int(value)) if taking[lane] else IDLE, style if taking[lane] else QUIET)
     text.append("\n")
-
-
-def texts_of(values: Array, type_: str, form: str, elements: Elements) -> list[str]:
-    """32 lanes as text; 64-bit addresses of device memory by buffer and byte where values are shown as what they are."""
-    texts = lane_texts(values, type_, form)
-    if form != "value" or values.dtype.itemsize != 8 or type_ in FLOATS:
-        return texts
-    places = [elements.at(int(value)) for value in values]
-    return [text if place is None else f"{place.buffer}+{place.byte_offset}" for text, place in zip(texts, places)]

@@ -17,6 +17,7 @@ from fasim.trace.cta import parse_cta
 from fasim.trace.event import Event
 from fasim.trace.places import INHERITED
 from fasim.trace.stepper import Stepper
+from fasim.trace.view import is_made
 from fasim.tui.breakpoints import BREAKPOINT_HELP, parse_breakpoint
 from fasim.tui.hits import hit_text
 from fasim.tui.numbers import FORMATS
@@ -264,7 +265,7 @@ class Session:
         name = text.strip()
         if name in self.pinned:
             self.pinned.remove(name)
-        elif any(register.name == name for register in self.stepper.names.registers):
+        elif not is_made(name) and any(register.name == name for register in self.stepper.names.registers):
             self.pinned.append(name)
         else:
             self.message = f"{name or 'nothing'} is no register of this kernel; the PTX names them, for example {self._example()}"

@@ -16,7 +16,7 @@ from fasim.report.matrices import held_fragments
 from fasim.report.trace_select import TraceFilters
 from fasim.report.trace_write import stream_trace
 from fasim.tui.matrices import rows
-from fasim.tui.numbers import FORMATS, element_text, lane_texts
+from fasim.tui.numbers import FORMATS, element_text, lane_texts, texts_of
 from tests.browser.conftest import Opened
 from tests.browser.pages import FACTS, page_of
 from tests.report.traces import json_trace, traced
@@ -90,7 +90,7 @@ def test_forward_and_back_it_holds_what_the_stepper_holds(flash: tuple[Path, Any
             if not event.executed or change.operand.name.startswith("~"):
                 continue
             shown = opened.page.locator(f'table[data-register="{change.operand.name}"]').first
-            texts = lane_texts(change.new, change.operand.seen_as)
+            texts = texts_of(change.new, change.operand.seen_as, "value", stepper.elements)
             assert shown.locator("td").all_inner_texts() == texts
             assert shown.locator("td.new").count() == int(change.changed.sum())
 
@@ -194,7 +194,7 @@ def test_registers_where_a_warp_is_divided(tmp_path: Path, open_page: Any) -> No
 
 
 PATTERNS = [0, 1, 0x80000000, 0x3F800000, 0x3F880000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x3C003C40, 0x7C00FC00, 0x7E000001, 0x00018001]
-TIES = (1.0625, 1.0635, 9999.5, 99995.0, 1e-5, 0.0001, 123456.0, -0.03125)
+TIES = (1.0625, 1.0635, 9999.5, 99995.0, 1e-5, 0.0001, 123456.0, -0.03125, 125301.0, 16777215.0, -16777216.0, 16777218.0, 125301.5)
 PATTERNS += [struct.unpack("<I", struct.pack("<f", value))[0] for value in TIES]
 
 
@@ -208,7 +208,7 @@ def test_numbers_are_written_as_in_the_terminal(flash: tuple[Path, Any], open_pa
                 made = opened.page.evaluate(f"(row) => row.map((value) => fasim.laneText(value, '{type_}', '{form}'))", row.tolist())
                 assert made == lane_texts(row, type_, form), (form, type_)
     pairs = np.random.default_rng(4).integers(0, 1 << 63, 64, np.uint64).reshape(-1, 32)
-    pairs[0, :3] = 0, np.float64(1.0625).view(np.uint64), 1 << 63
+    pairs[0, :5] = 0, *(np.float64(value).view(np.uint64) for value in (1.0625, -125301, 16777215.5)), 1 << 63
     for form in ("value", "hex", "signed"):
         for type_ in ("f64", "b64", "u64", "s64"):
             for row in pairs:
@@ -239,7 +239,7 @@ def test_a_fault_is_told(name: str, tmp_path: Path, open_page: Any) -> None:
         for operand in stepper.names.operands[fault["pc"]]:
             shown = opened.page.locator(f'table[data-register="{operand.name}"] td')
             values = stepper.state.row(fault["warp"], operand.bank, operand.row)
-            assert shown.all_inner_texts() == lane_texts(values, operand.seen_as)
+            assert shown.all_inner_texts() == texts_of(values, operand.seen_as, "value", stepper.elements)
             active = int(opened.page.evaluate("fasim.store.event(fasim.page.at).active"), 16)
             assert opened.page.locator(f'table[data-register="{operand.name}"] td.off').count() == 32 - active.bit_count()
     opened.page.select_option("#warp", "0")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fasim.report.trace_select import TraceFilters
+from fasim.report.trace_write import stream_trace
 from fasim.trace.breaks import NanBreak
-from tests.browser.pages import page_of
+from tests.browser.pages import FACTS, page_of
 from tests.trace.launches import OWN
+from tests.tui.conftest import new_session
 
 
 def test_stops(flash: tuple[Path, Any], open_page: Any) -> None:
@@ -108,6 +112,96 @@ def test_stops_are_the_breakpoints_of_the_stepper(flash: tuple[Path, Any], open_
     stepper.go_to(0)
 
 
+def test_a_stop_says_what_the_stepper_says(flash: tuple[Path, Any], open_page: Any) -> None:
+    path, session = flash
+    opened, stepper = open_page(path), session.stepper
+    session.follow = True
+    stepper.go_to(4000)
+    (name, *_), kept = [each.operand.name for each in stepper.event(3999).registers], 0
+    texts = [f"reg {name}", f"reg {name} lane 3 any", "mem o[0,5,7]", "mem o[0,-1,-1]", "mem o 260", "mem o[0,9]", "mem shared 0x7ff0"]
+    texts += ["read k[0,33,2]", "read v 4098", "read shared 16384", "mem shared 0x2400"]
+    for text in texts:
+        session.break_at(text)
+        stepper.go_to(1)
+        opened.go(0)
+        session.move("run")
+        opened.stop_at(text)
+        (known,) = [session.message.removeprefix(f"breakpoint: {text}; ")]
+        said, event = opened.text("#message"), stepper.event()
+        assert opened.at() == stepper.position - 1 and opened.page.get_attribute("#message", "class") == "", (text, known)
+        if event.copies is not None:  # the page does not know which lane a copy is of
+            known = re.sub(r"lanes? [\d,-]+ of ", "", known)
+        if "a copy to shared memory" in known:  # nor what it reads
+            known = re.sub(r"read \S+ ", "read it ", known)
+        assert said == known, text
+        lanes = {int(lane) for lane in re.findall(r": lane (\d+) of", known)}
+        met = {int(lane) for lane in opened.page.locator("td.met").evaluate_all("(cells) => cells.map((cell) => cell.dataset.lane)")}
+        assert lanes <= met, text
+        kept += bool(met)
+        session.break_at(text)
+        opened.page.keyboard.press("n")
+        assert opened.text("#message") == "" and opened.page.locator("td.met").count() == 0
+    assert kept > 6
+    opened.stop_at("mem o[9]")
+    assert opened.page.get_attribute("#message", "class") == "bad"
+    session.breakpoints.clear()
+    stepper.go_to(0)
+
+
+def test_what_was_there_before_only_where_it_is_known(flash: tuple[Path, Any], tmp_path: Path, open_page: Any) -> None:
+    """Other warps may have written it, and the page of one does not know."""
+    _, session = flash
+    session.stepper.go_to(0)
+    path = tmp_path / "warp.html"
+    with open(path, "wb") as file:
+        stream_trace(session.stepper, file, ".html", TraceFilters(warp=0), FACTS, watched=session.watched, regions=session.regions)
+    session.stepper.go_to(0)
+    opened = open_page(path)
+    said = {}
+    for text in ("mem o[0,5,7]", "mem shared 0x4000", "reg %r1 lane 3"):
+        opened.go(0)
+        opened.stop_at(text)
+        said[text] = opened.text("#message")
+        if "shared" in text:
+            own, before = (opened.page.evaluate(f"fasim.store.position[fasim.page.at - {back}]") for back in (0, 1))
+            assert ("before" in said[text]) == (before + 1 == own)
+    assert re.fullmatch(r"o\[0, 5, 7\] \(byte 654\): lane \d+ of warp 0 wrote -?[\d.e-]+(; .*)?", said["mem o[0,5,7]"]), said
+    assert "wrote" in said["mem shared 0x4000"], said
+    assert re.match(r"%r1: lane 3 of warp 0 wrote \S+, (before|its first value)", said["reg %r1 lane 3"]), said
+
+
+def test_registers_that_lowering_made_are_not_shown(tmp_path: Path, open_page: Any) -> None:
+    session = new_session("fa_v21", "--n", "32", "--heads", "1", isa="sass")
+    operands = session.stepper.names.operands
+    path = tmp_path / "machine.html"
+    with open(path, "wb") as file:
+        stream_trace(session.stepper, file, ".html", TraceFilters(warp=0), FACTS)
+    opened = open_page(path)
+    opened.page.evaluate("document.getElementById('all-registers').open = true")
+    pcs = opened.page.evaluate("[...fasim.store.pc]")
+    made = [i for i, pc in enumerate(pcs) if any(each.name.startswith("~") for each in operands[pc])]
+    assert made
+    for i in made[:4]:
+        opened.go(i)
+        names = opened.page.locator("table[data-register]").evaluate_all("(tables) => tables.map((table) => table.dataset.register)")
+        names += opened.page.locator("#live option").evaluate_all("(all) => all.map((option) => option.value)")
+        assert names and not any(name.startswith("~") for name in names)
+
+
+def test_the_field_is_replaced_not_appended_to(flash: tuple[Path, Any], open_page: Any) -> None:
+    opened = open_page(flash[0])
+    for text in ("conflict", "step MASK"):
+        opened.page.keyboard.press("x")
+        opened.page.keyboard.type(text)
+        assert opened.page.input_value("#stop") == text
+        opened.page.keyboard.press("Enter")
+        assert opened.text("#message").startswith(f"{text}: warp ")
+    opened.page.keyboard.press("g")
+    opened.page.keyboard.type("40")
+    opened.page.keyboard.press("Enter")
+    assert opened.at() == 40 and opened.text("#message") == ""
+
+
 def test_a_stop_at_a_nan_is_that_of_the_stepper(tmp_path: Path, open_page: Any) -> None:
     opened, stepper = open_page(page_of(OWN["nans"], tmp_path)), OWN["nans"].stepper()
     for text, new in (("nan", True), ("nan any", False)):
@@ -151,6 +245,6 @@ def test_a_chosen_warp_and_what_others_write(flash: tuple[Path, Any], open_page:
     opened.stop_at("mem shared 0x7ff0")  # of Q: the last warp stores it
     event = stepper.event(opened.at())
     assert event.warp == 3 and any(start <= 0x7FF0 < end for start, end in event.written_ranges("shared"))
-    assert opened.text("#message") == "warp 3 did it; the chosen one is 0"
+    assert opened.text("#message").endswith("; warp 3 did it; the chosen one is 0")
     opened.page.keyboard.press("n")
     assert opened.page.evaluate("fasim.store.warp[fasim.page.at]") == 0

@@ -97,3 +97,21 @@ def test_inlined_code_is_shown_beside_its_call(flash: tuple[Path, Any], open_pag
     for pane in ("#source", "#inner"):
         box, line = opened.page.locator(pane).bounding_box(), opened.page.locator(f"{pane} .here").bounding_box()
         assert box["y"] <= line["y"] and line["y"] + line["height"] <= box["y"] + box["height"] + 1
+
+
+def test_lanes_do_not_run_together(flash: tuple[Path, Any], open_page: Any) -> None:
+    opened = open_page(flash[0], width=1280, height=800)
+    gaps = """(rows) => rows.flatMap((row) => {
+        const boxes = [...row.querySelectorAll("th, td")].map((cell) => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return range.getBoundingClientRect();
+        });
+        return boxes.slice(1).map((box, i) => box.left - boxes[i].right);
+    })"""
+    for text in ("mma.sync", "setp", "conflict", "mem o[0,5,7]", "cvta"):
+        opened.go(0)
+        opened.stop_at(text)
+        found = opened.page.locator("table.lanes tr").evaluate_all(gaps)
+        assert found and min(found) > 5, text
+        assert opened.page.evaluate("document.querySelector('#registers').scrollWidth <= document.querySelector('#registers').clientWidth")

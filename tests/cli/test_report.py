@@ -96,12 +96,13 @@ def test_a_wrong_output_says_how_the_stepper_gets_there(dtype, shape, wrong, pla
     expected[wrong] = 1
     lines = output_lines(_output(got, dtype, expected), color=False)
     element = f"[{','.join(map(str, wrong))}]" if wrong else " 0"
-    told = f"to where it is written: fasim run --trace, x, mem out{element}, then c (in the CTA that --cta chooses)"
+    keys = f"there press x, type mem out{element}, Enter, c"
+    told = f"to where it is written: the same command with --trace; {keys} (in the CTA that --cta chooses)"
     assert told in lines and not any("--trace" in line for line in right)
     assert Elements(_space(got), {"out": dtype}).find("out", ",".join(map(str, wrong)))[0] == place if wrong else place == 0
-    for ctas, writers, ending in ((1, {}, "then c"), (4, {"out": "2,1"}, "then c")):
+    for ctas, writers, ending in ((1, {}, "Enter, c"), (4, {"out": "2,1"}, "Enter, c")):
         (line,) = [line for line in output_lines(_output(got, dtype, expected), False, ctas, writers) if "--trace" in line]
-        assert line.endswith(ending) and ("--trace --cta 2,1, x" in line) == bool(writers)
+        assert line.endswith(ending) and ("--trace --cta 2,1; there" in line) == bool(writers)
 
 
 def test_an_output_that_is_not_a_number_has_no_infinite_error():

@@ -27,21 +27,42 @@ FAULT = "__global__ void fault(int* p) { p[threadIdx.x] = 1; if (threadIdx.x == 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--expect", "y=@x.npy"), "--expect is"),
-        (("--expect", "nothing=@x.npy"), "--expect is"),
-        (("--rtol", "0"), "--rtol is"),
         (("--print", "y"), "--print is"),
         (("--save", "s.npz"), "--save is"),
         (("--counts",), "--counts is"),
-        (("--atol", "1", "--save", "s.npz", "--counts"), "--atol, --save and --counts are"),
+        (("--atol", "1", "--save", "s.npz", "--counts"), "--save and --counts are"),
+        (("--print", "y", "--save", "s.npz", "--counts"), "--print, --save and --counts are"),
     ],
 )
-def test_a_trace_judges_nothing(how, options, named, fasim_command, tmp_path):
+def test_a_trace_leaves_no_results(how, options, named, fasim_command, tmp_path):
     found = fasim_command("run", "axpy.cu", how, *options)
     assert found.code == 2 and found.out == "" and not (tmp_path / "t.json").exists()
     option = how.split("=")[0]
     assert found.err.startswith(f"error: {option} follows one CTA, {named} for the results of a launch: leave ")
     assert f"or run without {option} for " in found.err
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--expect", "y=@x.npy"), "--expect is"),
+        (("--expect", "nothing=@x.npy"), "--expect is"),
+        (("--rtol", "0"), "--rtol is"),
+        (("--expect", "y=@x.npy", "--rtol", "1e-3", "--atol", "0"), "--expect, --rtol and --atol are"),
+        ((), ""),
+    ],
+)
+def test_a_trace_judges_nothing(options, named, fasim_command, tmp_path):
+    """The command that found a wrong output, with --trace or --trace-out after it."""
+    args = ("a=f32:1", "x=f32[1024]:zeros", "y=f32[1024]:zeros", "n=1024")
+    launch = ("--grid", "8", "--block", "128", *(word for each in args for word in ("--arg", each)))
+    found = fasim_command("run", "axpy.cu", *launch, *options, "--trace-out=t.json")
+    assert found.code == 0 and json.loads((tmp_path / "t.json").read_text())["events"]
+    assert found.err == (f"{named} for the results of a launch: not looked at in a trace\n" if named else "")
+    found = fasim_command("run", "axpy.cu", *options, "--trace")
+    told, error = found.err.splitlines() if named else ("", found.err.strip())
+    assert found.code == 2 and error.startswith("error: --trace shows the stepper and needs a terminal")
+    assert told == (f"{named} for the results of a launch: not looked at while stepping" if named else "")
 
 
 def test_a_trace_with_a_fault_is_saved_and_says_so(fasim_command, tmp_path):
@@ -73,13 +94,13 @@ def test_other_commands_do_not_judge_outputs(command, message, option, fasim_com
 @pytest.mark.parametrize(
     ("entry", "grid", "wrong", "place"),
     [
-        ("writes", "2,2", 3, " --cta 0,0, x, mem C[0,3], then c"),
-        ("writes", "2,2", 50, " --cta 1,0, x, mem C[3,2], then c"),
-        ("writes", "2,2", 127, " --cta 1,1, x, mem C[7,15], then c"),
-        ("writes", "4", 33, " --cta 1, x, mem C[2,1], then c"),
+        ("writes", "2,2", 3, " --cta 0,0; there press x, type mem C[0,3], Enter, c"),
+        ("writes", "2,2", 50, " --cta 1,0; there press x, type mem C[3,2], Enter, c"),
+        ("writes", "2,2", 127, " --cta 1,1; there press x, type mem C[7,15], Enter, c"),
+        ("writes", "4", 33, " --cta 1; there press x, type mem C[2,1], Enter, c"),
         ("twice", "4", 40, None),
-        ("adds", "4", 3, ", x, mem C[0,3], then c (in the CTA that --cta chooses)"),
-        ("again", "4", 1, " --cta 0, x, mem C[7,14], then c"),
+        ("adds", "4", 3, "; there press x, type mem C[0,3], Enter, c (in the CTA that --cta chooses)"),
+        ("again", "4", 1, " --cta 0; there press x, type mem C[7,14], Enter, c"),
     ],
 )
 def test_a_wrong_output_names_the_cta_and_the_element(entry, grid, wrong, place, fasim_command, tmp_path):
@@ -104,10 +125,11 @@ def test_a_wrong_output_names_the_cta_and_the_element(entry, grid, wrong, place,
     lines = [line.strip() for line in found.out.splitlines() if "to where it is written" in line]
     if place is None:  # nobody writes the elements from 32 on: all of them are as wrong
         assert found.code == 1 and lines == [
-            "to where it is written: fasim run --trace, x, mem C[2,0], then c (in the CTA that --cta chooses)"
+            "to where it is written: the same command with --trace; there press x, type mem C[2,0], Enter, c "
+            "(in the CTA that --cta chooses)"
         ]
     else:
-        assert found.code == 1 and lines == [f"to where it is written: fasim run --trace{place}"]
+        assert found.code == 1 and lines == [f"to where it is written: the same command with --trace{place}"]
 
 
 @pytest.mark.parametrize(

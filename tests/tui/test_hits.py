@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fasim.trace.breaks import RegisterBreak
@@ -132,6 +133,69 @@ def test_a_register_is_that_of_the_warp_shown(mm):
             warps[text].add(mm.event.warp)
         mm.break_at(text)
     assert list(warps.values()) == [{0}, {0, 1}, {1}]
+
+
+AGAIN = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry again(.param .u64 p) {
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .f32 %f<2>;
+  .reg .b64 %d<2>;
+  ld.param.u64 %d1, [p];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r1, %tid.x;
+  setp.lt.u32 %p1, %r1, 4;
+  @%p1 sub.s32 %r1, %r1, 9;
+  mov.f32 %f1, 0f47F4BA80;
+  st.global.u32 [%d1], %r1;
+  ret;
+}
+"""
+# breakpoint: the mnemonics after which it stops, and what it says of the last of them
+WRITES = {
+    "reg %r1": (["mov.u32", "sub.s32"], "%r1: lane 0 of warp 0 wrote -9, before 0; 3 more lanes wrote it, too"),
+    "reg %r1 lane 25": (["mov.u32", "mov.u32"], "%r1: lane 25 of warp 0 wrote 25, before 25"),
+    "reg %r1 lane 3": (["mov.u32", "mov.u32", "sub.s32"], "%r1: lane 3 of warp 0 wrote -6, before 3"),
+    "reg %r1 = 25": (["mov.u32", "mov.u32"], "%r1: lane 25 of warp 0 wrote 25, before 25"),
+    "reg %f1 lane 7": (["mov.f32"], "%f1: lane 7 of warp 0 wrote 125301, its first value"),
+    "reg %d1 lane 0": (["ld.param.u64"], "%d1: lane 0 of warp 0 wrote p+0, its first value"),
+    "reg %r1 = 31 lane 30": ([], ""),
+}
+
+
+@pytest.fixture
+def again(session, tmp_path):
+    source = tmp_path / "again.ptx"
+    source.write_text(AGAIN)
+    return session(str(source), grid="1", block="32", args=("p=u32[8]:zeros",))
+
+
+@pytest.mark.parametrize("text", WRITES)
+def test_a_register_stops_where_it_changes_and_a_lane_wherever_it_is_written(text, again):
+    again.break_at(text)
+    stops, said = [], []
+    while again.move("run") or again.message.startswith("breakpoint"):
+        stops.append(again.event.source.mnemonic)
+        said.append(again.message)
+    mnemonics, last = WRITES[text]
+    assert stops == mnemonics and said[-1:] == [f"breakpoint: {text}; {last}"] * bool(last)
+
+
+def test_registers_that_lowering_made_are_not_shown(session, drive):
+    flash = session("fa_v21", "--n", "128", "--heads", "1", isa="sass")
+    places, names = flash.stepper.places, flash.stepper.names
+    made = {each.name for operands in names.operands for each in operands if each.name.startswith("~")}
+    taking = np.array([any(each.name in made for each in names.operands[pc]) for pc in range(len(places.program))])
+    assert made and taking.any()
+    assert flash.stepper.next_of(taking, None)
+    for _ in range(3):
+        lines, _ = drive(flash, size=(120, 90))
+        assert not any(line.startswith("~") for line in lines)
+        flash.move("instruction")
+    flash.pin(min(made))
+    assert flash.pinned == [] and "is no register of this kernel" in flash.message
 
 
 @pytest.mark.parametrize("back", [False, True])

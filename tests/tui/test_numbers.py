@@ -53,6 +53,12 @@ def test_elements(bits, type_, expected):
     assert element_text(bits, type_) == expected
 
 
-@pytest.mark.parametrize(("number", "expected"), [(1e-20, "1e-20"), (12345.678, "1.235e4"), (-0.0, "-0"), (float("-inf"), "-inf")])
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        *((1e-20, "1e-20"), (12345.678, "1.235e4"), (-0.0, "-0"), (float("-inf"), "-inf"), (float("nan"), "nan")),
+        *((125301.0, "125301"), (-16777215.0, "-16777215"), (16777216.0, "1.678e7"), (125301.5, "1.253e5"), (0.0, "0")),
+    ],
+)
 def test_short(number, expected):
     assert short(number) == expected

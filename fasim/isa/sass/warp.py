@@ -86,6 +86,13 @@ def elect(active: Lanes) -> tuple[Lanes, Lanes]:
 
 # --- matrices ----------------------------------------------------------------------------------------------------------------------
 
+#: the PTX that a matrix instruction is: it has the same layout
+PTX_MATRIX: dict[str, str] = {
+    f"{opcode}.16.{'MT' if trans else 'M'}88{count}": f"{ptx}.sync.aligned.m8n8.{size}{trans}.shared.b16"
+    for opcode, ptx in (("LDSM", "ldmatrix"), ("STSM", "stmatrix"))
+    for trans in ("", ".trans")
+    for count, size in (("", "x1"), (".2", "x2"), (".4", "x4"))
+}
 #: what follows the shape in machine code -> types of PTX: D, A, B, C
 _FLOATS = {
     ".F32": "f32.f16.f16.f32",
@@ -107,6 +114,7 @@ def _matrix(name: str, ptx: str) -> None:
             return semantics(*values[:-1])
 
         sass(name, f"{dests} = {signature}", raw=True, archs=row.attributes.get("archs"))(without_signs)
+        PTX_MATRIX[name] = row.mnemonic
 
 
 for _shape, _digits in (("m16n8k16", "16816"), ("m16n8k8", "1688"), ("m16n8k4", "1684")):

@@ -1,7 +1,7 @@
 // --- dom: elements that the panes are made of ----------------------------------------------------------------------------------------
 
 /** How wide a character of a table is, and what a cell has around its text. */
-const CHARACTER_PIXELS = 6.62, CELL_PIXELS = 4;
+const CHARACTER_PIXELS = 6.62, CELL_PIXELS = 9;
 
 function el(tag, attributes, ...children) {
   const made = document.createElement(tag);
@@ -15,12 +15,12 @@ function el(tag, attributes, ...children) {
 
 /** 32 texts in lines that fit into so many pixels, with a caption above. marks: class by lane; titles: what a lane says more. */
 function laneTable(texts, {caption = [], marks = () => "", titles = () => "", width = 600, data = {}} = {}) {
-  const longest = Math.max(...texts.map((text) => text.length)) * CHARACTER_PIXELS + CELL_PIXELS;
-  const across = [32, 8, 4, 2].find((count) => (count < 32 || longest < 4 * CHARACTER_PIXELS) && count * longest + 3 * CHARACTER_PIXELS < width) ?? 1;
+  const characters = Math.max(...texts.map((text) => text.length)), longest = characters * CHARACTER_PIXELS + CELL_PIXELS;
+  const across = [32, 8, 4, 2].find((count) => (count < 32 || characters < 4) && count * longest + 3 * CHARACTER_PIXELS < width) ?? 1;
   const rows = [];
   for (let first = 0; first < 32; first += across) {
     rows.push(el("tr", {}, el("th", {}, first), ...LANES.slice(first, first + across).map((lane) =>
-      el("td", {class: marks(lane), title: [`lane ${lane}`, titles(lane)].filter(Boolean).join(": ")}, texts[lane]))));
+      el("td", {class: marks(lane), "data-lane": lane, title: [`lane ${lane}`, titles(lane)].filter(Boolean).join(": ")}, texts[lane]))));
   }
   const table = el("table", {class: "lanes"}, ...rows);
   Object.assign(table.dataset, data);

@@ -18,23 +18,34 @@ function ranges(numbers) {
   return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
 }
 
-/** Mantissa and exponent in four significant digits; a tie goes to the even digit, as Python rounds. */
-function rounded(number) {
-  const [mantissa, exponent] = number.toExponential(3).split("e");
-  const exact = number.toExponential(100).split("e")[0];
+/** Mantissa and exponent in some significant digits; a tie goes to the even digit, as Python rounds. */
+function rounded(number, count) {
+  const [mantissa, exponent] = number.toExponential(count - 1).split("e");
+  const [exact, own] = number.toExponential(100).split("e");
   const digits = exact.replace(/^-/, "").replace(".", "");
-  if (!/^\d{4}50*$/.test(digits) || Number(digits[3]) % 2) return [mantissa, Number(exponent)];
-  return [exact.slice(0, exact.indexOf(".") + 4), Number(number.toExponential(100).split("e")[1])];
+  if (!/^50*$/.test(digits.slice(count)) || Number(digits[count - 1]) % 2) return [mantissa, Number(exponent)];
+  return [exact.slice(0, exact.indexOf(".") + count), Number(own)];
 }
 
-/** Four significant digits. */
-function short(number) {
+/** Some significant digits as Python's format has them; power: the exponent as text. */
+function general(number, count, power) {
   if (Number.isNaN(number)) return "nan";
   if (!Number.isFinite(number)) return number > 0 ? "inf" : "-inf";
   if (number === 0) return Object.is(number, -0) ? "-0" : "0";
-  const [mantissa, places] = rounded(number);
+  const [mantissa, places] = rounded(number, count);
   const trim = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-  return places < -4 || places >= 4 ? `${trim(mantissa)}e${places}` : trim(Number(`${mantissa}e${places}`).toFixed(3 - places));
+  return places < -4 || places >= count ? `${trim(mantissa)}e${power(places)}` : trim(Number(`${mantissa}e${places}`).toFixed(count - 1 - places));
+}
+
+/** All digits that a type has: as many as it takes to tell its numbers apart. */
+const inFull = (number, count) => general(number, count, (places) => `${places < 0 ? "-" : "+"}${String(Math.abs(places)).padStart(2, "0")}`);
+
+/** Where whole numbers in f32 are no longer next to each other: below, every digit says something. */
+const WHOLE = 2 ** 24;
+
+/** Four significant digits; whole numbers below WHOLE in full. */
+function short(number) {
+  return Number.isInteger(number) && number !== 0 && Math.abs(number) < WHOLE ? String(number) : general(number, 4, String);
 }
 
 const view = new DataView(new ArrayBuffer(8));

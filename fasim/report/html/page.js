@@ -7,14 +7,14 @@ l         /  L          source line
 s         /  S          step of the algorithm (//@ in the source; else line)
 t         /  T          tile: a round of the kernel's main loop
 b         /  B          barrier of the CTA
-c         /  C          to where the field "stop at" says
+c         /  C          to where the field "stop at" says (Enter in the field: on to it)
 home end                first, last
 
 stop at (c goes on to it, C back), as in the terminal:
   ${GRAMMAR.replaceAll(" | ", "\n  ")}
   barrier
   a text of the PTX, or else of the source (also /TEXT)
-reg means the warp that is shown, mem, read and hazard look at all warps, the others at the chosen warp.
+reg means the warp that is shown: where it changes; with lane 3 wherever that lane writes it. mem, read and hazard look at all warps, the others at the chosen warp.
 
 f number format     o other operand of the fragment     w next warp, or all
 g go to a number     x  /  the field "stop at"     ? this help     esc closes it
@@ -27,7 +27,7 @@ const $ = (id) => document.getElementById(id);
 
 class Page {
   constructor(store) {
-    Object.assign(this, {store, at: 0, warp: null, form: "value", cells: "lanes", operand: 0, group: null, pinned: [], from: 0});
+    Object.assign(this, {store, at: 0, warp: null, form: "value", cells: "lanes", operand: 0, group: null, pinned: [], from: 0, met: null});
     this.code = {source: new CodePane($("source")), inner: new CodePane($("inner")), ptx: new CodePane($("ptx")), box: $("inner-box"), heading: $("inner-title")};
     this.timeline = new Timeline(store, $("timeline"), $("ticks"), $("cursor"), $("tip"), (i) => this.go(i));
     this.controls();
@@ -38,6 +38,7 @@ class Page {
   heading() {
     const {facts, end} = this.store, options = Object.entries({...facts.options, ...facts.defines}).map(([name, value]) => `${name}=${value}`);
     document.title = $("title").textContent = `${facts.kernel}, CTA ${facts.cta.join(",")}`;
+    if (facts.isa === "sass") document.querySelector("#ptx-pane h2").textContent = "Machine code";
     $("launch").textContent = [options.join(" "), `grid (${facts.grid.join(", ")})`, `block (${facts.block.join(", ")})`, facts.source, facts.arch,
       facts.compiler, `fasim ${facts.version}`].filter(Boolean).join("; ");
     if (end.fault) {
@@ -58,7 +59,7 @@ class Page {
 
   /** The steps with their colours; a click goes on to the next of them. */
   legend() {
-    const on = (step) => this.seek(1, (i) => this.store.newStep[i] && this.store.code(i).step === step) || this.say(`no further ${step}`);
+    const on = (step) => this.seek(1, (i) => this.store.newStep[i] && this.store.code(i).step === step) || this.refuse(`no further ${step}`);
     $("legend").append(...this.timeline.steps.map((step) => el("span", {onclick: () => on(step), title: `on to ${step}`},
       this.timeline.swatch(step), step)));
   }
@@ -114,8 +115,8 @@ class Page {
     const move = MOVES.find(([, on, back]) => key.key === on || key.key === back);
     const others = {
       ArrowRight: () => this.move("event", 1), ArrowLeft: () => this.move("event", -1), Home: () => this.go(0), End: () => this.go(this.store.count - 1),
-      c: () => this.stop(1), C: () => this.stop(-1), "?": () => this.help(), x: () => $("stop").focus(), "/": () => $("stop").focus(),
-      g: () => $("index").focus(), o: () => { this.operand += 1; this.show(); },
+      c: () => this.stop(1), C: () => this.stop(-1), "?": () => this.help(), x: () => this.fillIn("stop"), "/": () => this.fillIn("stop"),
+      g: () => this.fillIn("index"), o: () => { this.operand += 1; this.show(); },
       f: () => { $("form").value = this.form = FORMS[(FORMS.indexOf(this.form) + 1) % FORMS.length]; this.show(); },
       w: () => this.choose(this.warp === null ? 0 : this.warp + 1 < this.store.facts.warps ? this.warp + 1 : "all"),
     };
@@ -123,6 +124,12 @@ class Page {
     key.preventDefault();
     if (move) this.move(move[0], key.key === move[1] ? 1 : -1);
     else others[key.key]();
+  }
+
+  /** Into a field; what is typed replaces what stands there. */
+  fillIn(id) {
+    $(id).focus();
+    $(id).select();
   }
 
   choose(warp) {
@@ -142,28 +149,30 @@ class Page {
     const {store} = this;
     const wanted = {event: () => true, line: (i) => store.newLine[i], step: (i) => store.newStep[i], tile: (i) => store.code(i).tile,
       barrier: (i) => store.code(i).barrier}[what];
-    this.say(this.seek(direction, wanted) ? "" : `no ${direction > 0 ? "further" : "earlier"} ${what}${this.warp === null ? "" : ` of warp ${this.warp}`}`);
+    this.refuse(this.seek(direction, wanted) ? "" : `no ${direction > 0 ? "further" : "earlier"} ${what}${this.warp === null ? "" : ` of warp ${this.warp}`}`);
   }
 
   stop(direction) {
     const text = $("stop").value.trim();
-    if (!text) return this.say(`say where to stop: ${GRAMMAR} | a text of the PTX`);
+    if (!text) return this.refuse(`say where to stop: ${GRAMMAR} | a text of the PTX`);
     const {store, warp} = this;
     let meant;
     try {
       meant = stopOf(text, store, warp ?? store.event(this.at).warp ?? 0);
     } catch (error) {
-      return this.say(error.message);
+      return this.refuse(error.message);
     }
     const events = meantEvents(store, meant);
     const found = this.seek(direction, (i) => events[i] && meant.test(store.event(i), i), {every: meant.every});
     if (!found) {
       this.show();  // a test may have gone elsewhere
       const whose = meant.scope ?? (warp === null ? "" : meant.every ? "by any warp" : `by warp ${warp}`);
-      return this.say(`${text}: not met ${direction > 0 ? "after" : "before"} here${whose && ` (${whose})`}`);
+      return this.refuse(`${text}: not met ${direction > 0 ? "after" : "before"} here${whose && ` (${whose})`}`);
     }
-    const other = warp !== null && store.warp[this.at] !== warp;
-    return this.say(other ? `warp ${store.warp[this.at]} did it; the chosen one is ${warp}` : "");
+    const {said, lanes} = hitText(store, this.at, meant, text), other = warp !== null && store.warp[this.at] !== warp;
+    this.met = {at: this.at, lanes};
+    this.say([said, other ? `warp ${store.warp[this.at]} did it; the chosen one is ${warp}` : ""].filter(Boolean).join("; "));
+    return this.mark();
   }
 
   /** Go to the nearest event that is wanted, of the chosen warp or of every one. Returns: whether there is one. */
@@ -185,6 +194,22 @@ class Page {
 
   say(text) {
     $("message").textContent = text;
+    $("message").className = "";
+  }
+
+  /** Say why something is not done. */
+  refuse(text) {
+    this.say(text);
+    $("message").className = text && "bad";
+  }
+
+  /** Mark the lanes that a stop was for, as long as its event is shown. */
+  mark() {
+    if (this.met && this.met.at !== this.at) {
+      this.met = null;
+      this.say("");
+    }
+    for (const cell of document.querySelectorAll("td[data-lane]")) cell.classList.toggle("met", Boolean(this.met?.lanes.includes(Number(cell.dataset.lane))));
   }
 
   /** Whether an event is the chosen warp's; the end of a kernel that fails is everybody's. */
@@ -225,10 +250,10 @@ class Page {
     $("event").replaceChildren(...eventPane(store, event, {width, fault: store.end.fault}));
     $("registers").replaceChildren(...registersPane(store, event, warp, this, width));
     this.names();
-    const live = store.live(warp);
+    const live = visible(store, warp);
     $("live").replaceChildren(...live.map(([name]) => el("option", {value: name})));
     $("all-registers").lastElementChild.replaceChildren(...($("all-registers").open
-      ? live.map(([name, type, bank, row]) => registerTable(name, type, store.row(warp, bank, row), this.form, {width})) : []));
+      ? live.map(([name, type, bank, row]) => registerTable(store.facts, name, type, store.row(warp, bank, row), this.form, {width})) : []));
     const {parts, buttons} = fragmentPane(store, event, this.operand, (i) => { this.operand = i; this.show(); });
     $("fragment-pane").hidden = !parts.length;
     $("operands").replaceChildren(...buttons);
@@ -236,6 +261,7 @@ class Page {
     $("banks").replaceChildren(...banksPane(store, event, this, (i) => { this.group = i; this.show(); }));
     $("pipeline").replaceChildren(...pipelinePane(store, event, warp));
     $("rows").replaceChildren(...rowsPane(store, warp));
+    this.mark();
   }
 
   /** The registers that the pane shows, by name: a click scrolls there. */

@@ -1,8 +1,20 @@
 // --- panes: registers, fragments, rows, what happened -----------------------------------------------------------------------------------
 
+/** One lane of a register: an address of device memory by buffer and byte where values are shown as what they are. */
+function valueText(facts, value, type, form) {
+  if (form === "value" && Array.isArray(value) && type !== "f64") {
+    const at = Number(big(value)), buffer = facts.buffers.find((each) => each.address <= at && at < each.address + each.size_bytes);
+    if (buffer) return `${buffer.name}+${at - buffer.address}`;
+  }
+  return laneText(value, type, form);
+}
+
+// the PTX does not have what lowering made
+const isMade = (name) => name.startsWith("~");
+
 /** options: what (words for the caption), changed and active (masks of lanes), width. */
-function registerTable(name, type, values, form, {what = "", changed = 0, active = 0xffffffff, width = 600} = {}) {
-  const texts = values.map((value) => laneText(value, type, form)), idle = LANES.filter((lane) => !hasLane(active, lane));
+function registerTable(facts, name, type, values, form, {what = "", changed = 0, active = 0xffffffff, width = 600} = {}) {
+  const texts = values.map((value) => valueText(facts, value, type, form)), idle = LANES.filter((lane) => !hasLane(active, lane));
   const marks = (lane) => [hasLane(changed, lane) ? "new" : "", texts[lane].includes("nan") ? "nan" : "", hasLane(active, lane) ? "" : "off"].join(" ").trim();
   const titles = (lane) => [hasLane(changed, lane) ? "changed" : "", hasLane(active, lane) ? "" : "does not execute it"].filter(Boolean).join(", ");
   const said = [what, idle.length && idle.length < 32 ? `lanes ${ranges(idle)} do not execute it` : ""].filter(Boolean).join("; ");
@@ -18,25 +30,31 @@ function fragmentRoles(code) {
   return found;
 }
 
+/** The registers that hold their values and that the PTX has. */
+function visible(store, warp) {
+  return store.live(warp).filter(([name]) => !isMade(name));
+}
+
 function registersPane(store, event, warp, {form, pinned}, width) {
   const parts = [], shown = new Set(), own = event.warp === warp, roles = fragmentRoles(store.facts.code[event.pc] ?? NOWHERE);
   const active = maskOf(event.active), role = (name, which) => (roles.get(name) ?? []).filter((each) => !/^[DABC]/.test(each) || which.includes(each[0])).join(", ");
   for (const [name, type, bank, row, lanes] of own ? event.changed ?? [] : []) {
+    if (isMade(name)) continue;
     shown.add(name);
     const what = ["written", role(name, "D")].filter(Boolean).join(": ");
-    parts.push(registerTable(name, type, store.row(warp, bank, row), form, {what, changed: maskOf(lanes), active, width}));
+    parts.push(registerTable(store.facts, name, type, store.row(warp, bank, row), form, {what, changed: maskOf(lanes), active, width}));
   }
-  const live = new Map(store.live(warp).map((register) => [register[0], register]));
+  const live = new Map(visible(store, warp).map((register) => [register[0], register]));
   for (const name of pinned) {
     if (shown.has(name)) continue;
     const register = live.get(name);
     shown.add(name);
-    if (register) parts.push(registerTable(name, register[1], store.row(warp, register[2], register[3]), form, {what: "shown always", width}));
+    if (register) parts.push(registerTable(store.facts, name, register[1], store.row(warp, register[2], register[3]), form, {what: "shown always", width}));
     else parts.push(el("p", {class: "quiet"}, `${name}: holds no value here`));
   }
   for (const {name, type, values} of own ? store.reads : []) {
     const what = [event.failed ? "would read" : "read", role(name, "ABC")].filter(Boolean).join(": ");
-    if (!name.startsWith("~")) parts.push(registerTable(name, type, values, form, {what: event.failed ? what : `${what}; as it was before`, active, width}));
+    if (!isMade(name)) parts.push(registerTable(store.facts, name, type, values, form, {what: event.failed ? what : `${what}; as it was before`, active, width}));
   }
   return parts.length ? parts : [el("p", {class: "quiet"}, own || event.warp === null ? "this instruction has no registers" : `warp ${event.warp} executed this, not warp ${warp}`)];
 }
@@ -53,7 +71,7 @@ function fragmentPane(store, event, chosen, choose) {
   const matrices = Array.from({length: layout.matrices}, () => ({cells: Array.from({length: layout.rows}, () => []), names: new Set()}));
   for (const [matrix, row, column, lane, register, low] of layout.cells) {
     const text = held[register] ? elementText(held[register][lane], low, layout.element_bits, layout.type) : "?";
-    matrices[matrix].cells[row][column] = {text, title: `lane ${lane}, ${names[register]}${low ? `, bits ${low} and up` : ""}`};
+    matrices[matrix].cells[row][column] = {text, lane, title: `lane ${lane}, ${names[register]}${low ? `, bits ${low} and up` : ""}`};
     matrices[matrix].names.add(names[register]);
   }
   const {length} = matrices, size = `${layout.rows} x ${layout.columns} ${layout.type}`;
@@ -63,7 +81,7 @@ function fragmentPane(store, event, chosen, choose) {
 }
 
 function matrixTable(cells, heading) {
-  const rows = cells.map((row, i) => el("tr", {}, el("th", {}, i), ...row.map(({text, title}) => el("td", {title, class: text.includes("nan") ? "nan" : ""}, text))));
+  const rows = cells.map((row, i) => el("tr", {}, el("th", {}, i), ...row.map(({text, title, lane}) => el("td", {title, "data-lane": lane, class: text.includes("nan") ? "nan" : ""}, text))));
   const table = el("table", {class: "matrix"}, el("tr", {}, el("th", {}, ""), ...cells[0].map((_, i) => el("th", {}, i))), ...rows);
   return el("div", {class: "captioned"}, heading ? el("p", {class: "caption"}, el("b", {}, heading)) : "", table);
 }
@@ -122,15 +140,20 @@ function placeLines({facts}, code) {
 function globalPlace({buffers}, address) {
   const buffer = buffers.find((each) => each.address <= address && address < each.address + each.size_bytes);
   if (!buffer) return `0x${address.toString(16)}`;
-  const {name, shape} = buffer, offset = address - buffer.address, item = itemBytes(buffer), plain = `${name} + ${offset}`;
-  if (!shape.length || (shape.length === 1 && item === 1)) return plain;
+  const {name} = buffer, offset = address - buffer.address, index = elementIndex(buffer, offset);
+  return `${name} + ${offset}${index ? ` = ${name}[${index.join(", ")}]` : ""}`;
+}
+
+/** The element that a byte of a buffer belongs to, null where it has none that are larger than a byte. */
+function elementIndex(buffer, offset) {
+  const {shape} = buffer, item = itemBytes(buffer);
+  if (!shape.length || (shape.length === 1 && item === 1)) return null;
   let left = Math.floor(offset / item);
-  const index = shape.map((size, axis) => {
+  return shape.map((size, axis) => {
     const below = shape.slice(axis + 1).reduce((product, each) => product * each, 1), at = Math.floor(left / below);
     left -= at * below;
     return at;
   });
-  return `${plain} = ${name}[${index.join(", ")}]`;
 }
 
 function placeName(facts, space, at) {

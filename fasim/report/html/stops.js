@@ -26,7 +26,7 @@ function stopOf(text, store, warp) {
     }
     case "nan":
       if (rest !== "" && rest !== "any") none();
-      return {pcs: everywhere, test: (event) => Boolean(rest ? event.nan_lanes : event.new_nan_lanes)};
+      return {pcs: everywhere, test: (event) => Boolean(rest ? event.nan_lanes : event.new_nan_lanes), hit: (event) => nanHit(event, rest ? event.nan_lanes : event.new_nan_lanes)};
     case "barrier": return {pcs: code.map(({barrier}) => barrier), test: () => true};
     case "reg": return registerStop(store, rest, warp, none);
     case "mem": case "read": return memoryStop(store, what === "read", rest, none);
@@ -86,15 +86,21 @@ function registerStop(store, rest, shown, none) {
   const bits = new Map();
   if (value !== undefined) for (const [, type, bank] of code.flatMap(writes)) bits.set(`${type} ${bank}`, registerBits(name, value, type, bank, none));
   const chosen = lane === undefined ? 0xffffffff : 1 << Number(lane) >>> 0;
-  const test = (event, i) => (event.changed ?? []).some(([each, type, bank, row, changed]) => {
-    if (!isCalled(each, name) || (warp !== null && warp !== event.warp)) return false;
+  // of a lane every write is meant, else what changes in any
+  const written = (event, i, [each, type, bank, row, changed]) => {
+    if (!isCalled(each, name) || (warp !== null && warp !== event.warp)) return 0;
     const lanes = maskOf(event.active) & chosen;
-    if (value === undefined) return (lanes & maskOf(changed)) !== 0;
+    if (value === undefined) return lane === undefined ? lanes & maskOf(changed) : lanes;
     store.goTo(i);
-    const wanted = bits.get(`${type} ${bank}`);
-    return store.row(event.warp, bank, row).some((each, at) => hasLane(lanes, at) && registerNumber(each) === wanted);
-  });
-  return {pcs, test, every: true, scope: any ? "of any warp" : `of warp ${warp}`};
+    const wanted = bits.get(`${type} ${bank}`), held = store.row(event.warp, bank, row);
+    return LANES.reduce((mask, at) => (hasLane(lanes, at) && registerNumber(held[at]) === wanted ? mask | 1 << at : mask), 0);
+  };
+  const test = (event, i) => (event.changed ?? []).some((change) => written(event, i, change) !== 0);
+  const hit = (event, i) => {
+    const which = event.changed.findIndex((change) => written(event, i, change) !== 0);
+    return registerHit(store, event, i, which, written(event, i, event.changed[which]));
+  };
+  return {pcs, test, hit, every: true, scope: any ? "of any warp" : `of warp ${warp}`};
 }
 
 const registerNumber = (value) => (Array.isArray(value) ? big(value) : BigInt(value));
@@ -170,10 +176,11 @@ function memoryStop(store, reads, rest, none) {
     const touched = touchedRanges(facts, event, space, reads).some(([from, to]) => from < first + size && first < to);
     if (!touched || !wanted) return touched;
     if (!buffer) store.goTo(i);
-    const held = buffer ? storedBytes(event, first, size) : wanted.map((_, k) => store.state.shared[start + k >> 2] >>> 8 * (start + k & 3) & 255);
+    const held = buffer ? bytesOf(event.access?.stored, first, size) : wanted.map((_, k) => store.state.shared[start + k >> 2] >>> 8 * (start + k & 3) & 255);
     return wanted.every((byte, k) => byte === held[k]);
   };
-  return {pcs: facts.code.map(() => true), every: true, scope: "by any warp", test};
+  const hit = (event, i) => accessHit(store, event, i, reads, {buffer, start, size});
+  return {pcs: facts.code.map(() => true), every: true, scope: "by any warp", test, hit};
 }
 
 /** The bytes of one element of a buffer. */
@@ -203,10 +210,15 @@ function memoryBytes(text, type, none) {
 }
 
 /** The ranges of a state space that an event read or wrote: [first, end]. */
-function touchedRanges(facts, {access, copy}, space, reads) {
-  if (!reads && space === "shared" && copy?.arrived) return copy.arrived;
+function touchedRanges(facts, event, space, reads) {
+  if (!reads && space === "shared" && event.copy?.arrived) return event.copy.arrived;
+  return lanePlaces(facts, event, space, reads).map(([, at]) => [at, at + event.access.bytes_per_lane]);
+}
+
+/** The lanes that read or write a state space, with where they begin: [lane, address]. */
+function lanePlaces(facts, {access}, space, reads) {
   if (!access) return [];
-  const size = access.bytes_per_lane, spans = (found) => found.filter((at) => at !== null).map((at) => [at, at + size]);
+  const spans = (found) => found.map((at, lane) => [lane, at]).filter(([, at]) => at !== null);
   if (access.sources) return reads && space === "global" ? spans(access.sources) : [];
   if (!(reads ? access.reads : access.writes)) return [];
   if (access.space === space || (space === "global" && access.space === "const")) return spans(access.addresses);
@@ -219,10 +231,10 @@ function touchedRanges(facts, {access, copy}, space, reads) {
   }));
 }
 
-/** What global memory holds after an event, as far as it says. */
-function storedBytes({access}, first, size) {
+/** Bytes of global memory as far as runs of [address, hexadecimal digits] say. */
+function bytesOf(runs, first, size) {
   return Array.from({length: size}, (_, k) => {
-    const run = (access?.stored ?? []).find(([from, hex]) => from <= first + k && first + k < from + hex.length / 2);
+    const run = (runs ?? []).find(([from, hex]) => from <= first + k && first + k < from + hex.length / 2);
     return run ? Number.parseInt(run[1].substr(2 * (first + k - run[0]), 2), 16) : undefined;
   });
 }

@@ -134,15 +134,17 @@ class Store {
     return i === this.count - 1 && Boolean(this.end.event);
   }
 
-  /** Make `state` that after event i, and `reads` what the registers held that it reads. */
-  goTo(i) {
+  /** Make `state` that after event i, and `reads` what the registers held that it reads. Returns: what `look` finds in the state before. */
+  goTo(i, look = () => null) {
     if (i <= this.at) this.restore(i - 1);
     else if (i - this.at > 2 * this.interval && this.keyframes.length * this.interval > this.at + this.interval) this.restore(i - 1);
     while (this.at < i - 1) this.forward();
     const warp = this.warp[i];
     this.reads = this.code(i).operands.filter(([, , , , reads]) => reads)
       .map(([name, type, bank, row]) => ({name, type, values: this.row(warp, bank, row)}));
+    const seen = look();
     this.forward();
+    return seen;
   }
 
   restore(i) {
