@@ -155,7 +155,7 @@ class SassLowerer:
             mnemonic = UNIFORM[opcode] + mnemonic[len(opcode) :]
         if mnemonic in SASS_ROWS:
             return mnemonic
-        return longest(ROW_OF, mnemonic)
+        return ROW_OF.get(mnemonic)
 
     def lower_lanes(self, ins: Instruction) -> None:
         """An instruction on registers, by its shape and its row."""

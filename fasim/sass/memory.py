@@ -27,6 +27,21 @@ _SIZES = {"U8": (1, False), "S8": (1, True), "U16": (2, False), "S16": (2, True)
 _ORDERED = frozenset({"STRONG", "MMIO"})
 
 
+#: modifiers of accesses: what is read above, and what only steers caches
+_KNOWN = (
+    frozenset(_SIZES)
+    | _ORDERED
+    | {"E", "SYS", "GPU", "SM", "CTA", "CONSTANT", "BYPASS", "ZFILL", "LU", "EF", "EL", "NA", "PRIVATE", "WEAK"}
+)
+
+
+def _check(f: SassLowerer, ins: Instruction, also: frozenset[str] = frozenset()) -> None:
+    """Refuse an access with a modifier that is not known."""
+    unknown = [part for part in ins.modifiers if part not in _KNOWN | also and not part.startswith("LTC")]
+    if unknown:
+        raise f.context.unknown(ins, f"the modifier .{unknown[0]} is not modelled")
+
+
 def _size(ins: Instruction) -> tuple[int, bool]:
     """Bytes of a lane, and whether they are extended with their sign."""
     return next((_SIZES[part] for part in ins.modifiers if part in _SIZES), (4, False))
@@ -43,6 +58,7 @@ def _order(f: SassLowerer, ins: Instruction, space: int) -> int:
 
 def lower_load(f: SassLowerer, ins: Instruction) -> None:
     """LDG, LD, LDS, LDL."""
+    _check(f, ins)
     dest, address, *_ = [operand for operand in ins.operands if not isinstance(operand, Predicate)]
     space, (size, sign) = _SPACES[ins.opcode], _size(ins)
     assert isinstance(dest, Register)
@@ -56,6 +72,7 @@ def lower_load(f: SassLowerer, ins: Instruction) -> None:
 
 def lower_store(f: SassLowerer, ins: Instruction) -> None:
     """STG, ST, STS, STL."""
+    _check(f, ins)
     address, value = ins.operands
     space, (size, _) = _SPACES[ins.opcode], _size(ins)
     count, element = max(size // 4, 1), min(size, 4)
@@ -66,6 +83,7 @@ def lower_store(f: SassLowerer, ins: Instruction) -> None:
 
 def lower_load_constant(f: SassLowerer, ins: Instruction) -> None:
     """LDC, ULDC: a move where the place is known."""
+    _check(f, ins)
     dest, source = ins.operands
     assert isinstance(dest, Register)
     size, sign = _size(ins)
@@ -107,6 +125,7 @@ def lower_matrix(f: SassLowerer, ins: Instruction) -> None:
 
 def lower_copy(f: SassLowerer, ins: Instruction) -> None:
     """LDGSTS: the copies that cp.async makes."""
+    _check(f, ins)
     f.context.uses_copies = True
     size, _ = _size(ins)
     target, source, *rest = ins.operands
@@ -159,6 +178,7 @@ def lower_wait(f: SassLowerer, ins: Instruction) -> None:
 # --- atomics ---------------------------------------------------------------------------------------------------------------------
 
 _OPERATIONS = {"ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS"}
+_OF_ATOMICS = frozenset(_OPERATIONS) | {"POPC", "CAST", "SPIN", "32", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2", "FTZ", "RN"}
 _BITWISE = {"AND", "OR", "XOR", "EXCH", "CAS"}
 
 
@@ -190,6 +210,7 @@ def _row(f: SassLowerer, ins: Instruction) -> tuple[str, int]:
 
 def lower_atomic(f: SassLowerer, ins: Instruction) -> None:
     """ATOMS, ATOMG, ATOM, REDG, RED: the handler computes the new value."""
+    _check(f, ins, _OF_ATOMICS)
     if "CAST" in ins.modifiers:
         _lower_cast(f, ins)
         return
@@ -240,24 +261,20 @@ def _emit_atom(
 
 
 def _lower_cast(f: SassLowerer, ins: Instruction) -> None:
-    """ATOMS.CAST.SPIN: compare and swap that tells whether it did."""
+    """ATOMS.CAST.SPIN: compare and swap that tells whether it did, in a register or, from sm_100 on, a predicate."""
     dest, address, compare, swap = ins.operands
-    assert isinstance(dest, Register)
     size = 8 if "64" in ins.modifiers else 4
     old = f.temporary(8 * size)
     _emit_atom(f, ins, f"atom.cas.b{8 * size}", size, m.SHARED, address, [compare, swap], None, target=old)
-    same, wanted = f.temporary(1), f.word(ins, compare) if size == 4 else f.double(ins, compare, "u64")
-    f.move(f"setp.eq.b{8 * size}", [same, f.context.unwritten(1)], [old, wanted])
-    f.items.append(
-        Op(
-            m.LANES,
-            [Ref(f.context.written(dest), False, True), Ref(f.context.constant(32, 1)), Ref(f.context.constant(32, 0)), Ref(same)],
-            f.guard(ins),
-            HandlerUse("SEL", (0,)),
-        )
-    )
+    answer = f.context.predicate(dest) if isinstance(dest, Predicate) else f.temporary(1)
+    wanted = f.word(ins, compare) if size == 4 else f.double(ins, compare, "u64")
+    f.move(f"setp.eq.b{8 * size}", [answer, f.context.unwritten(1)], [old, wanted], f.guard(ins))
+    if not isinstance(dest, Register):
+        return
+    one, zero = Ref(f.context.constant(32, 1)), Ref(f.context.constant(32, 0))
+    pool = [Ref(f.context.written(dest), False, True), one, zero, Ref(answer)]
+    f.items.append(Op(m.LANES, pool, f.guard(ins), HandlerUse("SEL", (0,))))
     if size == 8:  # the answer has as many bits as the values
-        zero = Ref(f.context.constant(32, 0))
         f.items.append(Op(m.LANES, [Ref(f.context.written(dest, 1), False, True), zero], f.guard(ins), HandlerUse("MOV", (0,))))
 
 

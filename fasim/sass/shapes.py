@@ -11,32 +11,21 @@ from __future__ import annotations
 #: opcodes of uniform registers that do what others do
 UNIFORM = {
     f"U{name}": name
-    for name in [
-        "IADD3",
-        "LOP3",
-        "LEA",
-        "SHF",
-        "IMAD",
-        "ISETP",
-        "MOV",
-        "SEL",
-        "PLOP3",
-        "FLO",
-        "POPC",
-        "BREV",
-        "PRMT",
-        "SGXT",
-        "BMSK",
-        "P2R",
-        "R2P",
-    ]
+    for name in (
+        *("IADD", "IADD3", "VIADD", "IMAD", "IABS", "LEA", "VIMNMX", "IMNMX", "ISETP", "SEL", "MOV"),
+        *("LOP3", "PLOP3", "SHF", "PRMT", "SGXT", "BMSK", "POPC", "BREV", "FLO", "P2R", "R2P"),
+        *("FADD", "FMUL", "FFMA", "FSEL", "FSETP", "FMNMX", "I2F", "I2FP", "F2I", "F2F", "F2FP", "FRND"),
+    )
 }
 
 #: by opcode with as many modifiers as needed: the longest that fits is taken
 SHAPES = {
     "IADD3": "d p? q? a b c x? y?",
+    "IADD3.64": "d p? q? a b c",
+    "MOV.64": "d a",
     "VIADD": "d a b",
-    "IADD": "d a b",
+    "IADD": "d p? a b x?",
+    "IADD.64": "d a b",
     "LEA": "d p? a b #shift",
     "LEA.HI": "d p? a b c #shift x?",
     "LEA.HI.X": "d p? a b c #shift x?",
@@ -99,27 +88,21 @@ SHAPES = {
     "DMMA": "d a b c",
 }
 
-#: rows that do what mnemonics with further modifiers mean, by the beginning of the mnemonic: the longest that fits is taken
+#: rows that do what other mnemonics mean, by the whole mnemonic: a modifier that is not known must not be left out
 ROW_OF = {
-    "IADD3": "IADD3",
-    "LEA": "LEA",
-    "LEA.HI": "LEA.HI",
-    "LEA.HI.SX32": "LEA.HI.SX32",
+    "IADD3.X": "IADD3",
+    "IADD.X": "IADD",
+    "LEA.HI.X": "LEA.HI",
     "LEA.HI.X.SX32": "LEA.HI.SX32",
-    "IMAD": "IMAD",
-    "IMAD.WIDE": "IMAD.WIDE",
-    "IMAD.WIDE.U32": "IMAD.WIDE.U32",
-    "IMAD.HI": "IMAD.HI",
-    "IMAD.HI.U32": "IMAD.HI.U32",
-    "MOV": "MOV",
-    "IADD": "VIADD",
+    **{f"IMAD.{parts}": "IMAD" for parts in ("MOV", "MOV.U32", "SHL", "SHL.U32", "IADD", "IADD.U32", "U32", "X", "U32.X")},
+    "IMAD.WIDE.X": "IMAD.WIDE",
+    "IMAD.WIDE.U32.X": "IMAD.WIDE.U32",
+    "VIMNMX.S32": "VIMNMX",
     "IMNMX": "VIMNMX",
     "IMNMX.U32": "VIMNMX.U32",
     "F2FP.PACK_AB": "F2FP.F16.F32.PACK_AB",
     "F2FP.BF16.PACK_AB": "F2FP.BF16.F32.PACK_AB",
-    "LOP3": "LOP3.LUT",
-    "PLOP3": "PLOP3.LUT",
-    "R2UR": "R2UR",
+    "F2FP.RELU.PACK_AB": "F2FP.RELU.F16.F32.PACK_AB",
 }
 
 

@@ -37,7 +37,7 @@ def results(name: str, isa: str, backend: str = "jit", arch: str = "sm_90") -> t
     return [np.asarray(arg).tobytes() for arg in args], result.warp_instructions
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_120"])
 @pytest.mark.parametrize("name", NAMES)
 def test_outputs_are_those_of_ptx(name: str, arch: str) -> None:
     (ptx, _), (sass, count) = results(name, "ptx", arch=arch), results(name, "sass", arch=arch)

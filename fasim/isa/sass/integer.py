@@ -55,6 +55,30 @@ def iadd3(a: Lanes, b: Lanes, c: Lanes, x: Lanes, y: Lanes, signs: int) -> tuple
     return _low(total), carry >= 1, carry >= 2
 
 
+@sass("IADD", "d:b32, p:pred = a:b32, b:b32, x:pred", raw=True, cases=[((LOW, 1, 0), (0, 1)), ((1, 2, 1), (4, 0))])
+def iadd(a: Lanes, b: Lanes, x: Lanes, signs: int) -> tuple[Lanes, Lanes]:
+    total = _summand(a, signs & 15) + _summand(b, signs >> 4 & 15) + cast(x, "u64")
+    return _low(total), (total >> 32) != 0
+
+
+@sass("IADD.64", "d:b64 = a:b64, b:b64", cases=[((LOW, 1), LOW + 1)])
+def iadd_64(a: Lanes, b: Lanes) -> Lanes:
+    return a + b
+
+
+@sass("IADD3.64", "d:b64, p:pred, q:pred = a:b64, b:b64, c:b64", cases=[((LOW, 1, 1), (LOW + 2, 0, 0)), ((1 << 63, 1 << 63, 0), (0, 1, 0))])
+def iadd3_64(a: Lanes, b: Lanes, c: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    first = a + b
+    total = first + c
+    one, two = first < a, total < first
+    return total, one | two, one & two
+
+
+@sass("MOV.64", "d:b64 = a:b64", cases=[(1 << 40, 1 << 40)])
+def mov_64(a: Lanes) -> Lanes:
+    return a
+
+
 @sass("VIADD", "d:b32 = a:b32, b:b32", cases=[((LOW, 3), 2)])
 def viadd(a: Lanes, b: Lanes) -> Lanes:
     return a + b
