@@ -45,6 +45,8 @@ class SassContext(Context):
         self.parameter_base = PARAMETER_BASE[arch // 10]
         self.reserved_smem_bytes = RESERVED_SHARED_BYTES.get(arch // 10, 0)
         self.registers: dict[str, VReg] = {}
+        #: of the banks that are in memory
+        self.contents: dict[int, bytes] = {}
         #: byte offsets of labels; the labels, or none, of each place that a computed jump may name; those that are there
         self.labels: dict[str, int] = {}
         self.places: list[str] = []
@@ -55,20 +57,22 @@ class SassContext(Context):
         for name, (offset, _) in self.facts.constants.items():
             if name in self.variables:
                 old = self.variables[name]
-                address = self._bank_address(VARIABLES) + offset
+                address = self.bank_address(VARIABLES) + offset
                 self.variables[name] = ModuleVariable(
                     old.name, old.space, address, old.size_bytes, old.initial, old.align_bytes, old.relocated
                 )
         for bank in (OF_KERNEL, ADDRESSES):
             if bank in self.facts.banks:
-                name, data = f"constant bank {bank}", self.bank_bytes(bank)
-                self.variables[name] = ModuleVariable(name, "const", self._bank_address(bank), len(data), data, 8)
+                name, data = f"constant bank {bank}", self._bank_bytes(bank)
+                self.contents[bank] = data
+                self.variables[name] = ModuleVariable(name, "const", self.bank_address(bank), len(data), data, 8)
 
-    def _bank_address(self, bank: int) -> int:
+    def bank_address(self, bank: int) -> int:
+        """Where a bank is in global memory."""
         # far above the variables of PTX, which stand in the same window
         return m.CONST_WINDOW + (bank + 1 << 32)
 
-    def bank_bytes(self, bank: int) -> bytes:
+    def _bank_bytes(self, bank: int) -> bytes:
         """The contents of a bank with the addresses that it holds."""
         data = bytearray(self.facts.banks.get(bank, b""))
         for (of, offset), pointer in self.facts.pointers.items():
@@ -84,10 +88,6 @@ class SassContext(Context):
             return self.symbol_address(symbol)
         except FasimError:
             return 0
-
-    def bank_base(self, bank: int) -> int:
-        """Where a bank is in global memory."""
-        return self._bank_address(bank)
 
     # --- registers -----------------------------------------------------------------------------------------------------------
 

@@ -131,8 +131,7 @@ def lower_lepc(f: SassLowerer, ins: Instruction) -> None:
     assert isinstance(dest, Register)
     at = f.context.labels[label_of(f, ins, target)]
     _handled(f, ins, "MOV", [Ref(f.context.written(dest), False, True), Ref(f.context.constant(32, at))])
-    zero = Ref(f.context.constant(32, 0))
-    f.items.append(Op(m.LANES, [Ref(f.context.written(dest, 1), False, True), zero], f.guard(ins), HandlerUse("MOV", (0,))))
+    f.also(ins, f.context.written(dest, 1), f.context.constant(32, 0))
 
 
 # --- barriers of the CTA ---------------------------------------------------------------------------------------------------------
@@ -204,8 +203,7 @@ def lower_special(f: SassLowerer, ins: Instruction) -> None:
         raise context.unknown(ins, f"the special register {name} is not modelled")
     _handled(f, ins, "MOV", [Ref(context.written(dest), False, True), Ref(row)])
     if ins.opcode == "CS2R" and "32" not in ins.modifiers:
-        zero = Ref(context.constant(32, 0))
-        f.items.append(Op(m.LANES, [Ref(context.written(dest, 1), False, True), zero], f.guard(ins), HandlerUse("MOV", (0,))))
+        f.also(ins, context.written(dest, 1), context.constant(32, 0))
 
 
 def lower_p2r(f: SassLowerer, ins: Instruction) -> None:

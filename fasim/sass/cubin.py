@@ -36,8 +36,8 @@ class Pointer:
 class CubinKernel:
     """banks: contents by number; pointers: by bank and offset; constants: __constant__ variables, byte offset in bank 3 and size.
 
-    functions: byte offset of each function in the kernel's code. stack_bytes: least stack of a thread. bank0_bytes: of what the driver
-    passes, parameters last. shared_bytes: static, with what the system keeps at its beginning.
+    functions: byte offset of each function in the kernel's code. stack_bytes: least stack of a thread. shared_bytes: static, with what
+    the system keeps at its beginning.
     """
 
     banks: dict[int, bytes]
@@ -45,7 +45,6 @@ class CubinKernel:
     constants: dict[str, tuple[int, int]] = field(default_factory=dict)
     functions: dict[str, int] = field(default_factory=dict)
     stack_bytes: int = 0
-    bank0_bytes: int = 0
     shared_bytes: int = 0
 
 
@@ -76,14 +75,12 @@ def read_kernel(cubin: bytes, entry: str) -> CubinKernel:
     of_bank3, of_code = numbers.get(f".nv.constant{VARIABLES}"), numbers.get(f".text.{entry}")
     objects = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_OBJECT"]
     functions = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] == of_code]
-    bank0 = sections.get(f".nv.constant0.{entry}")
     return CubinKernel(
         banks,
         pointers,
         {symbol.name: (symbol["st_value"], symbol["st_size"]) for symbol in objects if symbol["st_shndx"] == of_bank3},
         {symbol.name: symbol["st_value"] for symbol in functions},
         _stack_bytes(sections[".nv.info"].data() if ".nv.info" in sections else b"", [symbol.name for symbol in symbols], entry),
-        bank0.data_size if bank0 is not None else 0,
         sections[f".nv.shared.{entry}"].data_size if f".nv.shared.{entry}" in sections else 0,
     )
 

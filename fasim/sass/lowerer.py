@@ -49,6 +49,15 @@ class SassLowerer:
         pool = [*(Ref(dest, False, True) for dest in dests), *(Ref(source) for source in sources)]
         self.items.append(Op(m.LANES, pool, guard, HandlerUse(name)))
 
+    def also(self, ins: Instruction, dest: VReg, source: VReg) -> None:
+        """A further word that an instruction writes, under its guard."""
+        self.items.append(Op(m.LANES, [Ref(dest, False, True), Ref(source)], self.guard(ins), HandlerUse("MOV", (0,))))
+
+    def select(self, dest: VReg, if_true: VReg, if_false: VReg, condition: Ref, guard: Ref | None = None) -> None:
+        """One of two words."""
+        pool = [Ref(dest, False, True), Ref(if_true), Ref(if_false), condition]
+        self.items.append(Op(m.LANES, pool, guard, HandlerUse("SEL", (0,))))
+
     def guard(self, ins: Instruction) -> Ref | None:
         """The guard as a reference, None if there is none or it is always true."""
         if ins.guard is None or (ins.guard.is_true and not ins.guard.negated):
@@ -82,15 +91,11 @@ class SassLowerer:
         if operand.bank == PARAMETERS and operand.base is None:
             return self.context.bank0(at)
         if operand.base is None and operand.bank in (OF_KERNEL, ADDRESSES):
-            data = self.context.bank_bytes(operand.bank)
+            data = self.context.contents.get(operand.bank, b"")
             return self.context.constant(32, int.from_bytes(data[at : at + 4], "little"))
         dest = self.temporary(32)
-        self.load_constant(ins, operand, [dest], at)
+        self.items.append(self.constant_load(ins, operand, [Ref(dest, False, True)], at, 4))
         return dest
-
-    def load_constant(self, ins: Instruction, operand: Constant, dests: list[VReg], at: int) -> None:
-        """Load from a constant bank that is in memory, or at a computed offset."""
-        self.items.append(self.constant_load(ins, operand, [Ref(dest, False, True) for dest in dests], at, 4))
 
     def constant_load(self, ins: Instruction, operand: Constant, dests: list[Ref], at: int, size: int, sign: bool = False) -> Op:
         """The load of an LDC."""
@@ -98,7 +103,7 @@ class SassLowerer:
         if operand.bank == PARAMETERS:
             space, address, wide, start = m.PARAM, base, 0, at - self.context.parameter_base
         else:
-            space, start, address, wide = m.GLOBAL, self.context.bank_base(operand.bank) + at, -1, 0
+            space, start, address, wide = m.GLOBAL, self.context.bank_address(operand.bank) + at, -1, 0
             if isinstance(base, Ref):
                 address, wide = Ref(self.wide(base.reg, self.context.constant(32, 0))), 1
         memory = Memory[Ref](
@@ -119,7 +124,7 @@ class SassLowerer:
         self.move("mov.b64:pack2", [pair], [low, high])
         return pair
 
-    def double(self, ins: Instruction, operand: Operand, type_: str) -> VReg:
+    def double(self, ins: Instruction, operand: Operand) -> VReg:
         """A source of 64 bits; a floating-point immediate is the upper word."""
         if isinstance(operand, Number):
             bits = operand.value << 32 if operand.is_float else operand.value
@@ -148,22 +153,10 @@ class SassLowerer:
 
     # --- instructions on registers ---------------------------------------------------------------------------------------------
 
-    def row_name(self, mnemonic: str) -> str | None:
-        """The row of an instruction on registers."""
-        opcode = mnemonic.split(".")[0]
-        if opcode in UNIFORM:
-            mnemonic = UNIFORM[opcode] + mnemonic[len(opcode) :]
-        if mnemonic in SASS_ROWS:
-            return mnemonic
-        return ROW_OF.get(mnemonic)
-
     def lower_lanes(self, ins: Instruction) -> None:
         """An instruction on registers, by its shape and its row."""
-        mnemonic = ins.mnemonic
-        opcode = mnemonic.split(".")[0]
-        if opcode in UNIFORM:
-            mnemonic = UNIFORM[opcode] + mnemonic[len(opcode) :]
-        shape, name = longest(SHAPES, mnemonic), self.row_name(ins.mnemonic)
+        mnemonic = UNIFORM.get(ins.opcode, ins.opcode) + ins.mnemonic[len(ins.opcode) :]
+        shape, name = longest(SHAPES, mnemonic), mnemonic if mnemonic in SASS_ROWS else ROW_OF.get(mnemonic)
         if shape is None or name is None:
             raise self.context.unknown(ins)
         found = self._matched(ins, shape)
@@ -174,14 +167,9 @@ class SassLowerer:
     def _matched(self, ins: Instruction, shape: str) -> dict[str, Operand | None]:
         """The operands by the letters of a shape."""
         operands, found = list(ins.operands), {}  # type: tuple[list[Operand], dict[str, Operand | None]]
-        dests = {"d", "p", "q", "d:e"}
         for part in shape.split():
             name, optional = part.rstrip("?"), part.endswith("?")
             if optional and (not operands or (name != "*" and not isinstance(operands[0], Predicate))):
-                found[name] = None
-                continue
-            # an optional destination predicate is one only as long as sources are still to come
-            if optional and name in dests and not any(isinstance(operand, Register) for operand in operands[1:]) and name not in "pq":
                 found[name] = None
                 continue
             if not operands:
@@ -265,7 +253,7 @@ class SassLowerer:
                 assert isinstance(operand, Register)
                 pool.append(Ref(self.wide(self.context.register(operand, 2 * i), self.context.register(operand, 2 * i + 1))))
             else:
-                pool.append(Ref(self.double(ins, operand, arg.type_)))
+                pool.append(Ref(self.double(ins, operand)))
         return pool
 
     def _scaled(self, ins: Instruction, register: Register) -> VReg:

@@ -100,8 +100,7 @@ def lower_load_constant(f: SassLowerer, ins: Instruction) -> None:
             Op(m.LANES, [Ref(f.context.written(dest, first), False, True), Ref(words[first])], handler=HandlerUse("MOV", (0,))),
         )
         for i in rest:
-            op = Op(m.LANES, [Ref(f.context.written(dest, i), False, True), Ref(words[i])], f.guard(ins), HandlerUse("MOV", (0,)))
-            f.items.append(op)
+            f.also(ins, f.context.written(dest, i), words[i])
         return
     dests = [Ref(f.context.written(dest, i), False, True) for i in range(count)]
     f.finish(ins, f.constant_load(ins, source, dests, source.offset, min(size, 4), sign))
@@ -144,19 +143,16 @@ def _partial(f: SassLowerer, ins: Instruction, source: Memory[Ref], size: int, c
 
     Source: what ptxas 13.0 makes of cp.async with a src-size in a register, and recordings of such kernels.
     """
-    context, address = f.context, source.address
+    context, address, taken = f.context, source.address, f.temporary(32)
     assert isinstance(address, Ref)
     if "ZFILL" not in ins.modifiers:
-        whole = f.temporary(32)
-        pool = [Ref(whole, False, True), Ref(context.constant(32, size)), Ref(context.constant(32, 0)), f.condition(ins, chosen)]
-        f.items.append(Op(m.LANES, pool, handler=HandlerUse("SEL", (0,))))
-        return source, Ref(whole)
-    low, missing, left, taken, aligned = f.temporary(32), f.temporary(32), f.temporary(32), f.temporary(32), f.temporary(64)
+        f.select(taken, context.constant(32, size), context.constant(32, 0), f.condition(ins, chosen))
+        return source, Ref(taken)
+    low, missing, left, aligned = f.temporary(32), f.temporary(32), f.temporary(32), f.temporary(64)
     f.move("cvt.u32.u64", [low], [address.reg])
     f.move("and.b32", [missing], [low, context.constant(32, size - 1)])
     f.move("sub.u32", [left], [context.constant(32, size), missing])
-    pool = [Ref(taken, False, True), Ref(left), Ref(context.constant(32, 0)), f.condition(ins, chosen)]
-    f.items.append(Op(m.LANES, pool, handler=HandlerUse("SEL", (0,))))
+    f.select(taken, left, context.constant(32, 0), f.condition(ins, chosen))
     f.move("and.b64", [aligned], [address.reg, context.constant(64, -size)])
     return replace(source, address=Ref(aligned)), Ref(taken)
 
@@ -241,7 +237,7 @@ def _emit_atom(
     """The operation of an atomic; dest: where the old value goes, target: the same as a row."""
     bank = 8 * size
     memory = f.memory(ins, address, space, size, order=STRONG)
-    rows = [f.word(ins, value) if bank == 32 else f.double(ins, value, "u64") for value in values]
+    rows = [f.word(ins, value) if bank == 32 else f.double(ins, value) for value in values]
     result = target if target is not None else None if dest is None else f.context.register(dest) if bank == 32 else f.temporary(64)
     old, new = Ref(f.temporary(bank), False, True), Ref(f.temporary(bank), False, True)
     b, *c = (Ref(row) for row in rows)
@@ -267,15 +263,14 @@ def _lower_cast(f: SassLowerer, ins: Instruction) -> None:
     old = f.temporary(8 * size)
     _emit_atom(f, ins, f"atom.cas.b{8 * size}", size, m.SHARED, address, [compare, swap], None, target=old)
     answer = f.context.predicate(dest) if isinstance(dest, Predicate) else f.temporary(1)
-    wanted = f.word(ins, compare) if size == 4 else f.double(ins, compare, "u64")
+    wanted = f.word(ins, compare) if size == 4 else f.double(ins, compare)
     f.move(f"setp.eq.b{8 * size}", [answer, f.context.unwritten(1)], [old, wanted], f.guard(ins))
     if not isinstance(dest, Register):
         return
-    one, zero = Ref(f.context.constant(32, 1)), Ref(f.context.constant(32, 0))
-    pool = [Ref(f.context.written(dest), False, True), one, zero, Ref(answer)]
-    f.items.append(Op(m.LANES, pool, f.guard(ins), HandlerUse("SEL", (0,))))
+    zero = f.context.constant(32, 0)
+    f.select(f.context.written(dest), f.context.constant(32, 1), zero, Ref(answer), f.guard(ins))
     if size == 8:  # the answer has as many bits as the values
-        f.items.append(Op(m.LANES, [Ref(f.context.written(dest, 1), False, True), zero], f.guard(ins), HandlerUse("MOV", (0,))))
+        f.also(ins, f.context.written(dest, 1), zero)
 
 
 LOWERERS = {

@@ -6,7 +6,7 @@ Immediates are taken from the encoding where nvdisasm rounds them: of floating-p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fasim.errors import FasimError
 from fasim.sass.listing import SassLine
@@ -243,8 +243,3 @@ def _address(text: str) -> Operand | None:
     uniform = next((reg for reg in registers if reg.uniform), None)
     descriptor = -1 if match[1] is None else _number(match[1], URZ)
     return Address(base, uniform, offset, descriptor)
-
-
-def without_reuse(register: Register) -> Register:
-    """The same without what only steers the operand cache."""
-    return replace(register, parts=tuple(part for part in register.parts if part != "reuse"))

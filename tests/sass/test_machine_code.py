@@ -11,13 +11,11 @@ import pytest
 
 import fasim
 from fasim import kernels
-from fasim.arch import architecture
 from fasim.cli.compare import is_large
 from fasim.errors import FasimError, MemoryAccessError, UsageError
-from fasim.gpu.recording import Recording, sha256_of, variable_name
+from fasim.gpu.recording import sha256_of, variable_name
 from fasim.gpu.recording_file import find_recordings, load
 from fasim.report.matrices import fragments_at
-from fasim.sm.module import Module
 from fasim.trace.stepper import Stepper
 from tests.trace.launches import of_cases
 
@@ -71,22 +69,13 @@ DIFFERENT = {
 RECORDINGS = find_recordings([Path(__file__).parents[2] / "recordings"])[4::9]
 
 
-def machine_code(recording: Recording) -> tuple[Any, list[Any]]:
-    """The recorded machine code and arguments."""
-    module = Module(recording.module.ptx, recording.module.source_path, architecture(recording.module.arch), recording.module)
-    kernel = module.kernel(recording.entry, isa="sass")
-    for variable in kernel.program.variables:
-        if variable.name in recording.variables:
-            module.data(variable)[:] = np.frombuffer(recording.variables[variable.name], np.uint8)
-    return kernel, recording.make_arguments(kernel)
-
-
 @pytest.mark.parametrize("path", RECORDINGS, ids=[path.stem for path in RECORDINGS])
 def test_an_h200_did_the_same(path: Path) -> None:
     recording = load(path)
     if is_large(recording):
         pytest.skip("takes long")
-    kernel, args = machine_code(recording)
+    kernel = recording.load_kernel("sass")
+    args = recording.make_arguments(kernel)
     result = kernel.launch(
         recording.grid,
         recording.block,
