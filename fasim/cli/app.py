@@ -133,7 +133,7 @@ def compare(
 
     Recordings (.zip) and folders of them as arguments: no GPU is needed; alone it takes the folder recordings. A kernel or file: the GPU
     of this machine, or else a recording of the same launch. Exit code 1 for a real mismatch; what ptxas changed between PTX and machine
-    code, and noise in the hardware's counters, is explained.
+    code, and noise in the hardware's counters, is explained. --isa sass runs the machine code and compares instruction by instruction.
     """
     from fasim.cli.compare import CompareOptions
     from fasim.cli.compare import compare as carry_out

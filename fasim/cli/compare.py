@@ -33,6 +33,7 @@ from fasim.report.records import to_json
 from fasim.report.side_by_side import ComparedLaunch, Origin, compare_launch, compare_report
 from fasim.sass.listing import listing
 from fasim.sm.limits import triple
+from fasim.sm.result import LaunchResult
 from fasim.trace.steps import SourceLines
 
 #: where the recordings of the repository are, from its top
@@ -127,26 +128,32 @@ def is_large(recording: Recording) -> bool:
 
 
 def compare_recording(recording: Recording, call: Call, path: Path | None = None) -> ComparedLaunch:
-    """Simulate a recording's launch, from the recorded PTX, and compare.
+    """Simulate a recording's launch, from the recorded PTX or, with isa="sass", machine code, and compare.
 
     Raises: FasimError if it cannot be simulated.
     """
-    assert recording.card is not None
     try:
         job = job_of(recording, call.with_options(arch="").options)
         printed: list[str] = []
         result, _ = launch(job, call.with_options(json=True).options, printed)
         outputs = [*_outputs(recording, job), *_printed(recording, "".join(printed))]
-        outputs, contractions = _contracted(recording, call, outputs)
+        outputs, contractions = _contracted(recording, call, outputs) if job.kernel.isa == "ptx" else (outputs, [])
+        compared = _compared(recording, result, outputs, contractions, job.kernel.isa)
     except FasimError as error:
         error.args = (f"{path or recording.name}: {error}", *error.args[1:])
         raise
-    card = recording.card
-    module = recording.module
+    return compared
+
+
+def _compared(
+    recording: Recording, result: LaunchResult, outputs: list[BitsComparison], contractions: list[Contraction], isa: str
+) -> ComparedLaunch:
+    card, module = recording.card, recording.module
+    assert card is not None
     facts = module.arch, module.compiler, card.name, card.driver, recording.date
     origin = Origin(recording.name, recording.kernel, recording.options, *facts)
-    sources = {module.source_path: module.source_text} if module.source_text else {}
-    return compare_launch(origin, result, outputs, recording.profile, sms=card.sms, lines=SourceLines(sources), contractions=contractions)
+    lines = SourceLines({module.source_path: module.source_text} if module.source_text else {})
+    return compare_launch(origin, result, outputs, recording.profile, sms=card.sms, lines=lines, contractions=contractions, isa=isa)
 
 
 def _contracted(recording: Recording, call: Call, outputs: list[BitsComparison]) -> tuple[list[BitsComparison], list[Contraction]]:
@@ -219,7 +226,7 @@ def _paths(call: Call, gpu: GpuOptions, chosen: CompareOptions, folder: Path) ->
     except ToolMissing as missing:
         return _same_launches(call, missing)
     try:
-        report = write_recordings(call, gpu, RecordOptions(folder, profile=chosen.counters, time=False))
+        report = write_recordings(call.with_options(isa="ptx"), gpu, RecordOptions(folder, profile=chosen.counters, time=False))
     except ToolMissing as missing:
         # there is a GPU: recordings of another one are not what was asked for
         advice = ". --no-counters compares the output bits alone" if chosen.counters else ""

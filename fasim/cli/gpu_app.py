@@ -32,6 +32,31 @@ def list_(json: o.Json = False) -> int:
     return show(json=json)
 
 
+@app.command(epilog=EPILOG)
+def calibrate(
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE.toml", help="The data file to write.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE.json", help="All results, raw ones too.")] = None,
+    placement: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="SM and time of each CTA of some grids.")] = None,
+    device: o.Device = 0,
+    code: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Machine code that --pack wrote.")] = None,
+    pack: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Only compile, for a machine that has no compiler. Needs no GPU.")
+    ] = None,
+    arch: Annotated[str, typer.Option(metavar="sm_NN", help="What --pack compiles for.")] = "sm_90",
+) -> int:
+    """Measure latencies, intervals, bandwidths, launches and clocks of a GPU, and write the data file that fasim time reads.
+
+    Takes about a minute. Prints what was measured beside what the nearest known card's data file says.
+    """
+    from fasim.cli.gpu_calibrate import CalibrateOptions
+    from fasim.cli.gpu_calibrate import calibrate as carry_out
+    from fasim.cli.gpu_calibrate import pack as write_code
+
+    if pack is not None:
+        return write_code(pack, arch)
+    return carry_out(CalibrateOptions(out, json, placement, code), device)
+
+
 @launch_command(app, EPILOG, simulates=False, path="gpu")
 def run(
     call: Call,

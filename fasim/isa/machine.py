@@ -28,9 +28,10 @@ KINDS = (
     "nop",
     "fence",
     "break",  # lanes leave a convergence barrier of machine code
+    "mark",  # a basic block begins, for the timing model
 )
 LANES, COLLECTIVE, BRA, BRX, CALL, RET, EXIT, BAR, WARP_SYNC, LOAD, STORE, ATOM, LDMATRIX, STMATRIX = range(14)
-CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP, FENCE, BREAK = range(14, 24)
+CP_ASYNC, CP_COMMIT, CP_WAIT, SERVICE, TRAP, CLOCK, YIELD, NOP, FENCE, BREAK, MARK = range(14, 25)
 #: what accesses memory; AT_AUX of these is the number of the access, a site, in the order of the code
 MEMORY_KINDS = (LOAD, STORE, ATOM, LDMATRIX, STMATRIX, CP_ASYNC)
 
@@ -137,8 +138,9 @@ FUNCTION_BASE, FUNCTION_STRIDE = 0x1000, 16
     C_SITES,
     C_HAZARDS,
     C_BARRIERS_ONLY,
-) = (8 * i for i in range(53))
-CONTEXT_WORDS = C_BARRIERS_ONLY // 8 + 1
+    C_PATH,
+) = (8 * i for i in range(54))
+CONTEXT_WORDS = C_PATH // 8 + 1
 
 #: flags of C_ROUND: a warp has not ended, a warp got on
 ROUND_ALIVE, ROUND_PROGRESS = 1, 2

@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class SourceInstruction:
-    """One PTX instruction as a person sees it; `line` 0 where the compiler gave no source line."""
+    """One instruction as a person sees it; `line` 0 where the compiler gave no source line; offset: in machine code, in bytes."""
 
     text: str
     mnemonic: str
@@ -23,6 +23,7 @@ class SourceInstruction:
     file: str
     line: int
     inlined_at: tuple[tuple[str, int], ...] = ()
+    offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)

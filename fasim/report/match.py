@@ -22,10 +22,12 @@ MERGED, SPLIT, REMOVED, ADDED = "merged", "split", "removed", "added"
 MOVED, PREDICATED, CHANGED = "moved", "predicated", "changed"
 #: ncu's source page does not see which lanes of a copy fill with zeros
 FILLS = "fills"
+#: warps and lanes take turns at an atomic that is repeated until it succeeds, each time in another order
+TURNS = "turns"
 #: what ptxas did, so that there is nothing to compare
 BY_PTXAS = frozenset({MERGED, SPLIT, REMOVED, ADDED, MOVED, PREDICATED, CHANGED, NOT_COUNTED})
 #: differences that are accounted for
-KNOWN = BY_PTXAS | {FILLS}
+KNOWN = BY_PTXAS | {FILLS, TURNS}
 
 
 @dataclass(frozen=True)

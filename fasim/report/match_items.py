@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from fasim.isa.program import SourceInstruction
 from fasim.report import ncu_conditions
@@ -23,10 +24,26 @@ from fasim.report.machine_classes import (
 )
 from fasim.report.match import Item, Place
 from fasim.report.measured import MachineInstruction
-from fasim.sm.result import LaunchResult, SharedAccess
+from fasim.sm.result import InstructionCount, LaunchResult, SharedAccess
 from fasim.trace.steps import call_path
 
 _ATOMIC = "shared atomic"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one side: executions by warps, also with a false predicate; wavefronts and ideal as ncu's source page has them."""
+
+    executions: int
+    wavefronts: int
+    ideal: int
+
+
+def figures_of(items: Iterable[Item]) -> Figures:
+    """The sums over some instructions."""
+    numbers = [(x.executions, x.wavefronts, x.ideal) for x in items]
+    executions, wavefronts, ideal = (sum(column) for column in zip(*numbers)) if numbers else (0, 0, 0)
+    return Figures(executions, wavefronts, ideal)
 
 
 def simulated_items(result: LaunchResult) -> list[Item]:
@@ -70,6 +87,62 @@ def _of_access(access: SharedAccess, executions: int) -> Item:
         hardware=(access.wavefronts, access.conflicts),
         counted_in=COUNTED_IN.get(name, ""),
         as_if=access.as_if,
+    )
+
+
+def machine_pair(count: InstructionCount, access: SharedAccess | None, instruction: MachineInstruction) -> tuple[Item, Item]:
+    """One machine instruction as it was simulated and as the GPU executed it; access: what it did in shared memory, if anything.
+
+    The name is that of its class if it accesses shared memory, else the opcode.
+    """
+    opcode, source = instruction.opcode, count.source
+    head = opcode.split(".")[0]
+    each = class_of_machine(opcode)
+    if head in GENERIC and (access is not None or instruction.wavefronts_shared):
+        each = BY_NAME[GENERIC[head]]
+    elif instruction.wavefronts_shared and (each is None or not each.shared):
+        each = BY_NAME[_ATOMIC]  # no other class accesses shared memory
+    shared = each is not None and each.shared
+    name, op = (each.name, machine_operation(opcode)) if each is not None and shared else (head, opcode)
+    size = operation_bytes(op) if shared else 1
+    place, guarded, counted_in = call_path(source), source.text.startswith("@"), COUNTED_IN.get(name, "")
+    ours = Item(
+        name,
+        op,
+        size,
+        count.executions,
+        source.ptx_line,
+        place,
+        source.text,
+        access.source_wavefronts if access else 0,
+        access.source_ideal if access else 0,
+        guarded=guarded,
+        hardware=(access.wavefronts, access.conflicts) if access else (0, 0),
+        counted_in=counted_in,
+        as_if=access.as_if if access else (),
+    )
+    return ours, _measured(instruction, name, op, size, place, counted_in)
+
+
+def _measured(instruction: MachineInstruction, name: str, op: str, size: int, place: Place, counted_in: str) -> Item:
+    """What the GPU executed of a machine instruction."""
+    return Item(
+        name,
+        op,
+        size,
+        instruction.executions,
+        instruction.ptx_line,
+        place,
+        instruction.text,
+        instruction.wavefronts_shared,
+        instruction.wavefronts_shared_ideal,
+        guarded=instruction.text.lstrip("{ ").startswith("@"),
+        offset=instruction.offset,
+        all_lanes=instruction.threads_on == 32 * instruction.executions,
+        one_lane=instruction.threads_on <= instruction.executions,
+        counted_in=counted_in,
+        taken_for=ncu_conditions.taken_for(instruction),
+        guard_as=ncu_conditions.guard_as(instruction),
     )
 
 
@@ -119,26 +192,12 @@ class _Ptx:
             size = machine_bytes(opcode) if each.sized else 1
             op = f"{each.name}.{8 * size}" if each.sized else each.name
         counted = class_of_machine(opcode)
+        counted_in = COUNTED_IN.get(counted.name if counted and counted.shared else each.name, "")
         origins = list(self._origins(instruction, each))
-        return Item(
-            each.name,
-            op,
-            size,
-            instruction.executions,
-            instruction.ptx_line,
-            place,
-            instruction.text,
-            instruction.wavefronts_shared,
-            instruction.wavefronts_shared_ideal,
-            guarded=instruction.text.lstrip("{ ").startswith("@"),
-            offset=instruction.offset,
-            all_lanes=instruction.threads_on == 32 * instruction.executions,
-            one_lane=instruction.threads_on <= instruction.executions,
+        return replace(
+            _measured(instruction, each.name, op, size, place, counted_in),
             origin=next((mnemonic for mnemonic, _ in origins), ""),
             branched_around=any(branched for _, branched in origins),
-            counted_in=COUNTED_IN.get(counted.name if counted and counted.shared else each.name, ""),
-            taken_for=ncu_conditions.taken_for(instruction),
-            guard_as=ncu_conditions.guard_as(instruction),
         )
 
     def _class_of(self, instruction: MachineInstruction) -> InstructionClass | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fasim.report.match import EQUAL, KNOWN, MISMATCH, MOVED, NOT_COUNTED, Item, Match
+from fasim.report.match import EQUAL, KNOWN, MISMATCH, MOVED, NOT_COUNTED, TURNS, Item, Match
 from fasim.report.measured import Profile
 from fasim.sm.result import LaunchResult
 
-EXPLAINED, NOISE, TURNS = "explained", "noise", "turns"
+EXPLAINED, NOISE = "explained", "noise"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 #: totals of the source page: our field, that of a machine instruction
@@ -86,7 +86,8 @@ def _uses_local(profile: Profile) -> bool:
 
 def _other_turns(matches: Sequence[Match]) -> bool:
     """Whether atomics were repeated another number of times, as at a lock, where that depends on who wins."""
-    return any(match.verdict in (MOVED, NOT_COUNTED) and match.simulated[0].name == "shared atomic" for match in matches)
+    atomics = (match for match in matches if match.verdict in (MOVED, NOT_COUNTED))
+    return any(match.verdict == TURNS for match in matches) or any(match.simulated[0].name == "shared atomic" for match in atomics)
 
 
 def _lines(matches: Iterable[Match]) -> int:

@@ -1,7 +1,8 @@
 """What ncu's source page takes copies for whose condition it does not read.
 
 ncu 2025.3 takes P0 for false, as predicate of an instruction and as condition under which a lane of LDGSTS copies; LDGSTS.BYPASS alone is
-concerned. Source: measured on an H200.
+concerned. A predicate before LDGSTS.ZFILL it takes for false in either form. Source: measured on an H200; the last is known from
+`@!P0 LDGSTS.E.BYPASS.128.ZFILL` of recordings/h200/cases/pipe3_cg16_empty_tiles.zip alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def taken_for(instruction: MachineInstruction) -> int:
 def guard_as(instruction: MachineInstruction) -> str:
     """`true` or `false` if its predicate is taken for that in all lanes."""
     words = instruction.text.lstrip("{ ").split(maxsplit=1)
-    return _GUARDS.get(words[0], "") if instruction.opcode.startswith(_BYPASS) else ""
+    if not instruction.opcode.startswith(_BYPASS) or words[0] not in _GUARDS:
+        return ""
+    return "false" if ".ZFILL" in instruction.opcode else _GUARDS[words[0]]
 
 
 def explains(ours: Sequence[Item], theirs: Sequence[Item]) -> bool:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from fasim.ptx.contract import Contraction
 from fasim.report.bits import CONTRACTED, BitsComparison
 from fasim.report.machine_classes import CLASSES
-from fasim.report.match import ADDED, EQUAL, KNOWN, MISMATCH, Item, Items, Match, match_class, operations
-from fasim.report.match_items import machine_items, simulated_items
+from fasim.report.machine_counts import ComparedOpcode, MachineRow, by_opcode, executed, machine_rows
+from fasim.report.match import ADDED, EQUAL, KNOWN, MISMATCH, Items, Match, match_class, operations
+from fasim.report.match_items import Figures, figures_of, machine_items, simulated_items
 from fasim.report.match_totals import NOISE, ComparedTotal, compare_totals
 from fasim.report.measured import Profile
 from fasim.sm.result import LaunchResult
@@ -24,24 +25,15 @@ EXPLAINED = "explained"
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Of one side: executions by warps, also with a false predicate; wavefronts and ideal as ncu's source page has them."""
-
-    executions: int
-    wavefronts: int
-    ideal: int
-
-
-@dataclass(frozen=True)
 class ComparedRow:
-    """The instructions of one class and operation at one place, on both sides.
+    """The instructions of one class and operation at one place, on both sides; or, if machine code was run, one machine instruction.
 
     kind: the class, see `machine_classes`. step: as the source names it. path: the line in the kernel and those of the calls that were
     inlined, the last is the innermost. code: the innermost line. simulated_op, measured_op: operations, several joined by `+`; one is
     empty where that side has none. ptx_lines, offsets: the instructions in the PTX and in the machine code. others: the other places
     that take part in what ptxas did, as `path_text` writes them.
     verdict: `equal`, `MISMATCH`, or what ptxas did (`merged`, `split`, `removed`, `added`, `moved`, `predicated`, `changed`,
-    `not counted`); why: in words.
+    `not counted`), of machine code `turns` and `fills`; why: in words. text: the machine instruction, if one was run.
     """
 
     kind: str
@@ -57,6 +49,7 @@ class ComparedRow:
     verdict: str
     why: str
     others: tuple[str, ...] = ()
+    text: str = ""
 
     @property
     def line(self) -> int:
@@ -75,6 +68,7 @@ class ComparedLaunch:
 
     accesses: to shared memory, whose wavefronts are compared; instructions: others, of which executions are. Without counters of the GPU
     both are empty, like totals. contractions: what ptxas made one operation of, where outputs depend on it.
+    isa: what was simulated; opcodes: executions by opcode, of machine code.
     verdict: `equal`; `explained`, where all that differs is what ptxas changed and noise; or `MISMATCH`, of bits or counts, which alone
     makes exit_code 1.
     """
@@ -98,6 +92,8 @@ class ComparedLaunch:
     verdict: str
     exit_code: int
     contractions: tuple[Contraction, ...] = ()
+    isa: str = "ptx"
+    opcodes: tuple[ComparedOpcode, ...] = ()
 
     @property
     def comparisons(self) -> list[str]:
@@ -177,19 +173,27 @@ def compare_launch(
     sms: int = 0,
     lines: SourceLines | None = None,
     contractions: Sequence[Contraction] = (),
+    isa: str = "ptx",
 ) -> ComparedLaunch:
     """Compare a simulated launch with what a GPU did with the same machine code.
 
     profile: None if only outputs are known. sms: how many SMs the GPU has, 0 for what the profile says. lines: the
-    sources, for their text and steps. contractions: what was contracted where outputs are so.
+    sources, for their text and steps. contractions: what was contracted where outputs are so. isa: what was simulated, "ptx" or "sass".
+    Raises: UsageError if machine code was simulated and the profile is of other machine code.
     """
-    matches = match_launch(result, profile) if profile else []
-    rows = [row for match in matches for row in _rows(match, lines or SourceLines({}))]
+    lines = lines or SourceLines({})
+    machine = machine_rows(result, profile) if profile and isa == "sass" else []
+    if isa == "sass":
+        matches, rows = [row.match for row in machine], [_machine_row(row, lines) for row in machine]
+    else:
+        matches = match_launch(result, profile) if profile else []
+        rows = [row for match in matches for row in _rows(match, lines)]
+        rows.sort(key=lambda row: (row.path, row.ptx_lines, row.kind))
+        rows = _without_spills(rows)
     shared = {each.name for each in CLASSES if each.shared}
     share = profile is not None and ctas_share_sm(profile.launch, result.grid, sms)
-    rows.sort(key=lambda row: (row.path, row.ptx_lines, row.kind))
-    rows = _without_spills(rows)
     totals = tuple(compare_totals(result, profile, matches, ctas_share_sm=share)) if profile else ()
+    totals = (*executed(machine), *totals)
     verdict = overall(verdicts(outputs, rows, totals))
     return ComparedLaunch(
         origin.name,
@@ -211,6 +215,8 @@ def compare_launch(
         verdict,
         int(verdict == MISMATCH),
         tuple(contractions),
+        isa,
+        tuple(by_opcode(machine)),
     )
 
 
@@ -257,14 +263,34 @@ def _rows(match: Match, lines: SourceLines) -> list[ComparedRow]:
                 _ops(theirs),
                 tuple(sorted({x.ptx_line for x in ours + theirs})),
                 tuple(sorted(x.offset for x in theirs)),
-                _figures(ours),
-                _figures(theirs),
+                figures_of(ours),
+                figures_of(theirs),
                 match.verdict,
                 why,
                 others,
             )
         )
     return rows
+
+
+def _machine_row(row: MachineRow, lines: SourceLines) -> ComparedRow:
+    """One machine instruction."""
+    (ours,), (theirs,) = row.match.simulated, row.match.measured
+    return ComparedRow(
+        ours.name,
+        next((step for file, line in row.place if (step := lines.step(file, line))), ""),
+        row.place,
+        lines.text(*row.place[-1]) if row.place else "",
+        ours.op,
+        theirs.op,
+        (ours.ptx_line,),
+        (row.pc,),
+        row.simulated,
+        row.measured,
+        row.verdict,
+        row.why,
+        text=row.text,
+    )
 
 
 def _without_spills(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
@@ -296,9 +322,3 @@ def path_text(path: Sequence[tuple[str, int]]) -> str:
 
 def _ops(items: Items) -> str:
     return " + ".join(sorted(op or items[0].text.split()[0] for op in operations(items)))
-
-
-def _figures(items: Iterable[Item]) -> Figures:
-    numbers = [(x.executions, x.wavefronts, x.ideal) for x in items]
-    executions, wavefronts, ideal = (sum(column) for column in zip(*numbers)) if numbers else (0, 0, 0)
-    return Figures(executions, wavefronts, ideal)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fasim.errors import UsageError
 from fasim.report.figure_style import BLUE, GREEN, ORANGE, PURPLE, TEXT, VERMILION, save_figure
-from fasim.report.match import EQUAL, MISMATCH
-from fasim.report.match_totals import EXPLAINED, NOISE, TURNS
+from fasim.report.match import EQUAL, MISMATCH, TURNS
+from fasim.report.match_totals import EXPLAINED, NOISE
 from fasim.report.side_by_side import ComparedLaunch
 
 if TYPE_CHECKING:

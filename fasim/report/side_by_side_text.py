@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from fasim.report.bits import CONTRACTED, BitDifference, BitsComparison
 from fasim.report.console import wide_console
-from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH
-from fasim.report.match_totals import NOISE, TURNS, ComparedTotal
+from fasim.report.machine_counts import ComparedOpcode
+from fasim.report.match import BY_PTXAS, EQUAL, FILLS, MISMATCH, TURNS
+from fasim.report.match_totals import NOISE, ComparedTotal
 from fasim.report.option_text import options_text
 from fasim.report.side_by_side import ComparedLaunch, ComparedRow, CompareReport, path_text
 
@@ -24,6 +25,8 @@ _LEAST_WHY = 30
 #: the counters in the table of several launches, by a part of their names; and those where there is less room
 _SUMMED = {"ld wavefronts": "wavefronts_mem_shared_op_ld", "st wavefronts": "wavefronts_mem_shared_op_st", "conflicts": "conflicts"}
 _SUMMED_SHORT = {"wavefronts": "wavefronts_mem_shared_op_", "conflicts": "conflicts"}
+_SUMMED_SASS = {"instructions": "inst_executed", **_SUMMED_SHORT}
+_SUMMED_SASS_SHORT = {"instructions": "inst_executed", "wavefronts": "wavefronts_mem_shared_op_"}
 _CONTRACTIONS_SHOWN = 8
 _STYLES = {EQUAL: "green", MISMATCH: "bold red", "DIFFERENT": "bold red"}
 
@@ -50,8 +53,9 @@ def print_report(report: CompareReport, view: View) -> None:
         print_launch(report.launches[0], view)
     else:
         console = wide_console(view.color)
-        table = summary_table(report.launches)
-        console.print(table if console.measure(table).maximum <= view.columns else summary_table(report.launches, _SUMMED_SHORT))
+        wide, narrow = (_SUMMED_SASS, _SUMMED_SASS_SHORT) if _is_machine_code(report.launches) else (_SUMMED, _SUMMED_SHORT)
+        table = summary_table(report.launches, wide)
+        console.print(table if console.measure(table).maximum <= view.columns else summary_table(report.launches, narrow))
         for launch in report.launches:
             if view.everything or launch.exit_code:
                 print()
@@ -61,6 +65,10 @@ def print_report(report: CompareReport, view: View) -> None:
         print(f"not compared   {problem}")
     if report.saved:
         print(f"\nsaved          {report.saved}")
+
+
+def _is_machine_code(launches: Iterable[ComparedLaunch]) -> bool:
+    return any(launch.isa == "sass" for launch in launches)
 
 
 def _new_table() -> Table:
@@ -89,9 +97,10 @@ def print_launch(launch: ComparedLaunch, view: View) -> None:
             print(f"{f'output {output.name}' if number == 0 else '':<14} {line}")
     for line in contraction_lines(launch):
         print(line)
+    machine = launch.isa == "sass"
     sections = (
-        ("accesses to shared memory", launch.accesses, _ACCESS_COLUMNS),
-        ("other instructions", launch.instructions, _OTHER_COLUMNS),
+        ("accesses to shared memory", launch.accesses, _machine(_ACCESS_COLUMNS) if machine else _ACCESS_COLUMNS),
+        ("other instructions", launch.instructions, _machine(_OTHER_COLUMNS) if machine else _OTHER_COLUMNS),
     )
     for title, rows, columns in sections:
         if rows:
@@ -99,16 +108,33 @@ def print_launch(launch: ComparedLaunch, view: View) -> None:
             shown = [row for row in rows if view.everything or row.verdict != EQUAL]
             if shown:
                 _print_rows(console, shown, columns, view)
+    if launch.opcodes:
+        _print_opcodes(console, launch.opcodes, view)
     if launch.totals:
         print(f"\n{_totals_title(launch)}")
         console.print(totals_table(launch.totals))
     console.print(f"\nverdict        {_styled(launch.verdict)}{_in_words(launch)}")
 
 
+def _print_opcodes(console: Console, opcodes: Sequence[ComparedOpcode], view: View) -> None:
+    """Executions by opcode, those that differ."""
+    print(f"\nopcodes: executions of {sum(each.verdict == EQUAL for each in opcodes)} of {len(opcodes)} equal")
+    shown = [each for each in opcodes if view.everything or each.verdict != EQUAL]
+    if not shown:
+        return
+    table = _new_table()
+    for head, number in (("opcode", False), ("simulated", True), ("GPU", True), ("verdict", False)):
+        table.add_column(head, no_wrap=True, justify="right" if number else "left")
+    for each in shown:
+        table.add_row(each.opcode, f"{each.simulated:,}", f"{each.measured:,}", _styled(each.verdict))
+    console.print(table)
+
+
 def _headline(launch: ComparedLaunch) -> str:
     options = options_text(launch.options)
     driver, tool = launch.driver and f"driver {launch.driver}", launch.tool and f"ncu {launch.tool}"
-    simulated = ", ".join(part for part in (launch.arch, launch.compiler) if part)
+    isa = "machine code" if launch.isa == "sass" else ""
+    simulated = ", ".join(part for part in (launch.arch, launch.compiler, isa) if part)
     measured = ", ".join(part for part in (launch.card, driver, tool, launch.date) if part)
     lines = [("kernel", launch.kernel + options), ("simulated", simulated), ("GPU", measured)]
     return "\n".join(f"{label:<14} {text}" for label, text in lines if text)
@@ -154,12 +180,15 @@ def _element(found: BitDifference) -> str:
 
 
 def equal_lines(rows: Sequence[ComparedRow]) -> str:
-    """`23 of 25 lines equal, 2 changed by ptxas`."""
+    """`23 of 25 lines equal, 2 changed by ptxas`; of machine code `497 of 497 instructions equal`."""
+    machine = any(row.text for row in rows)
     equal = sum(row.verdict == EQUAL for row in rows)
     wrong = sum(row.verdict == MISMATCH for row in rows)
     changed = sum(row.verdict in BY_PTXAS for row in rows)
-    parts = [f"{equal} of {len(rows)} lines equal"]
-    parts += [f"{changed} changed by ptxas"] if changed else []
+    parts = [f"{equal:,} of {len(rows):,} {'instructions' if machine else 'lines'} equal"]
+    parts += [f"{changed} {'not counted' if machine else 'changed by ptxas'}"] if changed else []
+    turns = sum(row.verdict == TURNS for row in rows)
+    parts += [f"{turns} in other turns"] if turns else []
     fills = sum(row.verdict == FILLS for row in rows)
     parts += [f"{fills} counted otherwise by ncu"] if fills else []
     parts += [f"{wrong} MISMATCH"] if wrong else []
@@ -198,6 +227,11 @@ _ACCESS_COLUMNS = [
 _OTHER_COLUMNS = [*_PLACE, *_EXECUTIONS, *_VERDICT]
 
 
+def _machine(columns: Sequence[_Column]) -> list[_Column]:
+    """The columns for rows that are machine instructions."""
+    return [_Column("\npc", lambda row: f"{row.offsets[0]:#x}"), _Column("\ninstruction", lambda row: row.text), columns[0], *columns[2:]]
+
+
 def _print_rows(console: Console, rows: Sequence[ComparedRow], columns: Sequence[_Column], view: View) -> None:
     table = rows_table(rows, columns)
     room = view.columns - console.measure(table).maximum - 2
@@ -205,8 +239,12 @@ def _print_rows(console: Console, rows: Sequence[ComparedRow], columns: Sequence
         console.print(rows_table(rows, columns, room))
         return
     console.print(table)
-    for place, why in dict.fromkeys((place_text(row), row.why) for row in rows if row.why):
-        print(f"  line {place}: {why}")
+    for place, why in dict.fromkeys((_named(row), row.why) for row in rows if row.why):
+        print(f"  {place}: {why}")
+
+
+def _named(row: ComparedRow) -> str:
+    return f"{row.offsets[0]:#x}" if row.text else f"line {place_text(row)}"
 
 
 def rows_table(rows: Iterable[ComparedRow], columns: Sequence[_Column] = tuple(_ACCESS_COLUMNS), why_columns: int = 0) -> Table:
@@ -222,7 +260,7 @@ def rows_table(rows: Iterable[ComparedRow], columns: Sequence[_Column] = tuple(_
         table.add_column("", no_wrap=True)
     for row in rows:
         cells = [column.cell(row) for column in columns]
-        cells[:2] = [_escape(cell) for cell in cells[:2]]
+        cells[:3] = [_escape(cell) for cell in cells[:3]]
         why = [_escape(row.why if len(row.why) <= why_columns else row.why[: why_columns - 3] + "...")] if why_columns else []
         table.add_row(*([_escape(row.step)] if steps else []), *cells, *why)
     return table
@@ -255,7 +293,8 @@ def _in_words(launch: ComparedLaunch) -> str:
     if launch.verdict == EQUAL:
         return ", without a tolerance"
     causes = [f"{len(launch.contractions)} additions that ptxas contracted"] * (CONTRACTED in launch.comparisons)
-    causes += ["what ptxas changed"] * any(verdict in BY_PTXAS for verdict in launch.comparisons)
+    changed = "atomics whose wavefronts fasim does not count" if launch.isa == "sass" else "what ptxas changed"
+    causes += [changed] * any(verdict in BY_PTXAS for verdict in launch.comparisons)
     causes += ["that ncu does not see which lanes fill with zeros"] * (FILLS in launch.comparisons)
     causes += ["noise of the hardware counters"] * (NOISE in launch.comparisons)
     causes += ["the order in which warps took turns"] * (TURNS in launch.comparisons)
@@ -264,17 +303,18 @@ def _in_words(launch: ComparedLaunch) -> str:
 
 def summary_table(launches: Iterable[ComparedLaunch], summed: Mapping[str, str] = _SUMMED) -> Table:
     """One line a launch; summed: which counters are shown, by the part of the name that they have in common."""
-    table = _new_table()
+    table, launches = _new_table(), list(launches)
+    changed = [] if _is_machine_code(launches) else [("by ptxas\nlines", True)]
     heads = (("\nrecording", False), ("\nbits", False))
     pairs = [(f"{what}\nsimulated", "\nGPU") for what in summed]
-    for head, number in (*heads, *((head, True) for pair in pairs for head in pair), ("by ptxas\nlines", True), ("\nnoise", True)):
+    for head, number in (*heads, *((head, True) for pair in pairs for head in pair), *changed, ("\nnoise", True)):
         table.add_column(head, no_wrap=True, justify="right" if number else "left")
     table.add_column("\nverdict", no_wrap=True)
     for launch in launches:
         bits = "-" if not launch.outputs else EQUAL if all(output.equal for output in launch.outputs) else "DIFFERENT"
         figures = [text for part in summed.values() for text in _sums(launch, part)]
         changes = [f"{launch.changed_lines}", f"{launch.noise:,}"] if launch.totals else ["-", "-"]
-        table.add_row(_escape(launch.name), _styled(bits), *figures, *changes, _styled(launch.verdict))
+        table.add_row(_escape(launch.name), _styled(bits), *figures, *changes[not changed :], _styled(launch.verdict))
     return table
 
 

@@ -125,7 +125,7 @@ class SassContext(Context):
         """An instruction as a person sees it."""
         line = ins.line
         file, number = line.place[0] if line.place else ("", 0)
-        return SourceInstruction(line.text, ins.mnemonic, line.ptx_line, file, number, tuple(line.place[1:]))
+        return SourceInstruction(line.text, ins.mnemonic, line.ptx_line, file, number, tuple(line.place[1:]), line.offset)
 
     def unknown(self, ins: Instruction, why: str = "") -> FasimError:
         """The error for machine code that fasim does not model."""

@@ -16,19 +16,23 @@ from fasim.sass.cubin import read_kernel
 from fasim.sass.listing import section
 from fasim.sass.lowerer import SassLowerer
 from fasim.sass.memory import LOWERERS as MEMORY
+from fasim.sass.skeleton import reduce
 from fasim.sass.syntax import Instruction, Number, parse
 
 LOWERERS = MEMORY | CONTROL
 #: where a computed jump goes that leads to no place known
 NOWHERE = "~nowhere"
+#: what a basic block ends with: lanes may go elsewhere, wait or end there
+_ENDS = frozenset(("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BREAK", "NANOSLEEP", "YIELD", "BPT"))
 
 
-def lower(cubin: bytes, module: Module, entry: str, arch: int) -> Program:
+def lower(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bool = False) -> Program:
     """Lower the machine code of a kernel; module: the PTX that was compiled together with it, which names parameters and variables.
+    skeleton: only what decides the path and the addresses, with a mark where each basic block begins (see `fasim.sass.skeleton`).
 
     Raises: as `lowered`.
     """
-    emitter = lowered(cubin, module, entry, arch)
+    emitter = lowered(cubin, module, entry, arch, skeleton=skeleton)
     program = emitter.program()
     context = emitter.context
     assert isinstance(context, SassContext)
@@ -40,7 +44,7 @@ def lower(cubin: bytes, module: Module, entry: str, arch: int) -> Program:
     return program
 
 
-def lowered(cubin: bytes, module: Module, entry: str, arch: int) -> Emitter:
+def lowered(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bool = False) -> Emitter:
     """The kernel's code as operations with their register rows.
 
     Raises: UnsupportedInstruction with place for what fasim does not model; FasimError for what is no cubin; ToolMissing without nvdisasm.
@@ -58,22 +62,37 @@ def lowered(cubin: bytes, module: Module, entry: str, arch: int) -> Emitter:
         by_offset.setdefault(offset, []).append(name)
     context.labels = code.labels
     # where a computed jump can go: to functions, to what follows a call, to labels
-    targets = _targets(instructions, set(by_offset), set(facts.functions.values()))
+    targets = targets_of(instructions, set(by_offset), set(facts.functions.values()))
     context.targets = [*(f"~{at:#x}" for at in sorted(targets)), NOWHERE]
     context.places = [f"~{ins.line.offset:#x}" if ins.line.offset in targets else NOWHERE for ins in instructions]
     f = SassLowerer(context)
-    for ins in instructions:
+    starts = set(leaders(instructions, code.labels, targets))
+    for number, ins in enumerate(instructions):
         f.items += by_offset.get(ins.line.offset, ())
         if ins.line.offset in targets:
             f.items.append(f"~{ins.line.offset:#x}")
+        if skeleton and number in starts:
+            f.items.append(Op(m.MARK, aux=number))
         LOWERERS.get(ins.opcode, SassLowerer.lower_lanes)(f, ins)
     f.items += [NOWHERE, Op(m.TRAP, [], falls=False)]
     function = LoweredFunction(entry, blocks_of(f.items))
+    if skeleton:
+        reduce(function)
     allocate(function)
     return Emitter(context, [function], {entry: set()})
 
 
-def _targets(instructions: list[Instruction], labels: set[int], functions: set[int]) -> set[int]:
+def leaders(instructions: list[Instruction], labels: dict[str, int], targets: set[int]) -> list[int]:
+    """The numbers of the instructions with which basic blocks begin."""
+    places, found, after = set(labels.values()) | targets, [], True
+    for number, ins in enumerate(instructions):
+        if after or ins.line.offset in places:
+            found.append(number)
+        after = ins.opcode in _ENDS
+    return found
+
+
+def targets_of(instructions: list[Instruction], labels: set[int], functions: set[int]) -> set[int]:
     """Offsets that a register may hold to jump to: where functions begin, and what follows a call."""
     after_calls = {ins.line.offset + 16 for ins in instructions if ins.opcode == "CALL"}
     known = {ins.line.offset for ins in instructions}

@@ -38,16 +38,17 @@ def ptx_program(ptx: str, path: str, entry: str, arch: int) -> Program:
     return load(ptx, f"{path} {entry} {arch}", make)  # type: ignore[no-any-return]
 
 
-def sass_program(cubin: bytes, ptx: str, path: str, entry: str, arch: int) -> Program:
-    """A kernel lowered from machine code."""
+def sass_program(cubin: bytes, ptx: str, path: str, entry: str, arch: int, *, skeleton: bool = False) -> Program:
+    """A kernel lowered from machine code; skeleton: only what decides its path and its addresses."""
 
     def make() -> Program:
         from fasim.ptx.parser import parse
         from fasim.sass.lower import lower
 
-        return lower(cubin, parse(ptx, path), entry, arch)
+        return lower(cubin, parse(ptx, path), entry, arch, skeleton=skeleton)
 
-    return load(ptx, f"{path} {entry} {arch} {hashlib.sha256(cubin).hexdigest()}", make)  # type: ignore[no-any-return]
+    what = " skeleton" if skeleton else ""
+    return load(ptx, f"{path} {entry} {arch} {hashlib.sha256(cubin).hexdigest()}{what}", make)  # type: ignore[no-any-return]
 
 
 def ptx_register_names(ptx: str, path: str, entry: str, arch: int) -> RegisterNames:

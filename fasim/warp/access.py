@@ -8,6 +8,7 @@ from fasim.isa.machine import (
     AT_OPERANDS,
     ATOM,
     C_HAZARDS,
+    C_PATH,
     C_SCRATCH,
     DONE,
     FAILED,
@@ -27,6 +28,7 @@ from fasim.warp.copy import cp_async
 from fasim.warp.matrix import ldmatrix, stmatrix
 from fasim.warp.memory import resolve
 from fasim.warp.observe import observe, observe_stored
+from fasim.warp.path import note_memory, path_full
 from fasim.warp.taint_memory import taint_load, taint_store
 from fasim.warp.transfer import load_by_lane, load_row, store_by_lane, store_row
 
@@ -90,6 +92,9 @@ def access_memory(ctx: int, warp: int, pc: int, kind: int, rec: int, registers: 
     operands, site, block = peek_i64(rec + AT_OPERANDS), peek_i32(rec + AT_AUX), peek_i64(ctx + C_HAZARDS)
     if block and full(block, MOST_GRANULES):
         return LOG_FULL
+    path = peek_i64(ctx + C_PATH)
+    if path and path_full(path):
+        return LOG_FULL
     if kind == LOAD:
         failed = load(ctx, pc, site, registers, operands, mask)
     elif kind == STORE:
@@ -104,4 +109,6 @@ def access_memory(ctx: int, warp: int, pc: int, kind: int, rec: int, registers: 
         failed = cp_async(ctx, warp, site, registers, operands, mask)
         if failed == 2:
             return QUEUE_FULL
+    if path and not failed:
+        note_memory(ctx, warp, site, kind, registers, operands, mask)
     return FAILED if failed else DONE

@@ -24,6 +24,7 @@ from fasim.isa.machine import (
     C_ERROR,
     C_HAZARDS,
     C_INSTRUCTIONS,
+    C_PATH,
     C_QUANTUM,
     C_QUEUE_CAPACITY,
     C_SLICE_LEFT,
@@ -49,6 +50,7 @@ from fasim.isa.machine import (
     LDMATRIX,
     LOAD,
     LOG_FULL,
+    MARK,
     NEEDS_SERVICE,
     OUT_OF_BUDGET,
     QUEUE_FULL,
@@ -93,6 +95,7 @@ from fasim.warp.access import access_memory
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_commit, cp_wait, queue_at
 from fasim.warp.memory import note_error
+from fasim.warp.path import note_block, path_full
 from fasim.warp.schedule import FAIR_INSTRUCTIONS
 from fasim.warp.splits import (
     NEVER,
@@ -397,6 +400,14 @@ def run_warp(ctx: int, warp: int) -> int:
                 poke_i64(error + ERR_LANES, execute)
                 status = NEEDS_SERVICE
                 break
+            elif kind == MARK:
+                if path_full(peek_i64(ctx + C_PATH)):
+                    poke_i64(counts + 8 * pc, peek_i64(counts + 8 * pc) - 1)
+                    add_split(ctx, warp, pc, mask, READY, 0)
+                    status = LOG_FULL
+                    break
+                note_block(ctx, warp, peek_i32(rec + AT_AUX))
+                pc += 1
             elif kind == TRAP:
                 note_error(ctx, E_TRAP, first_bit(execute), 0, 0, 0, 0)
                 status = failure(ctx, warp, pc, mask)

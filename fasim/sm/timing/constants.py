@@ -1,0 +1,56 @@
+"""From the data of a card to the constants of the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fasim.arch.cards import Card
+from fasim.sm.timing.engine import CONSTANTS
+from fasim.sm.timing.record import PARTS
+
+Array = np.ndarray[Any, Any]
+
+LINE_BYTES, SECTOR_BYTES = 128, 32
+#: ways of the model's L1
+L1_WAYS = 16
+
+
+def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram_share: float = 0.0, stagger: int = 0) -> Array:
+    """int64, in the order of `CONSTANTS`.
+
+    smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
+    alone. dram_share: the part of the lines that come from DRAM, 0 to 1. stagger: cycles more between the first CTAs of the SM.
+    """
+    cache_bytes = max(card["card.l1_bytes"] - smem_config_bytes, 0)
+    sms = max(busy_sms, 1)
+    share = card["memory.l2_bytes_a_cycle"] / sms
+    dram = card["memory.dram_read_gbps"] * 1000 / card["clock.mhz"] / sms
+    write = 32.0
+    values = {
+        "decoupling": 1,
+        "xu_queue": 6,
+        "mma_queue": 4,
+        "warp_entries": card["mio.warp_entries"],
+        "queue_words": 64,
+        "wavefront": card["latency.wavefront"],
+        "store_extra": card["mio.store_register_cycles"],
+        "barrier_each": card["barrier.a_warp"],
+        "branch_taken": card["branch.taken"],
+        "cta_spacing": card["launch.cta_spacing"],
+        "cta_turnover": card["launch.cta_turnover"],
+        "l1_sets": cache_bytes // (LINE_BYTES * L1_WAYS),
+        "l1_ways": L1_WAYS,
+        "l2_parts_a_sector": round(SECTOR_BYTES / card["memory.sm_l2_bytes_a_cycle"] * PARTS),
+        "share_parts_a_sector": round(SECTOR_BYTES / share * PARTS) if busy_sms else 0,
+        "l2_latency": card["memory.l2_latency"] - card["memory.l1_latency"],
+        "dram_latency": card["memory.dram_latency"] - card["memory.l1_latency"],
+        "dram_parts_a_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
+        "dram_share": round(1024 * dram_share),
+        "writes_parts_a_sector": round(SECTOR_BYTES / write * PARTS),
+        "adu_interval": card["interval.adu"] // 4,
+        "commit": card["memory.commit_latency"],
+        "stagger": stagger,
+    }
+    return np.array([values[name] for name in CONSTANTS], np.int64)

@@ -1,0 +1,169 @@
+"""How long a launch takes on a card: some CTAs walked, one SM simulated, the grid extrapolated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fasim.arch.cards import Card
+from fasim.sm.occupancy import Occupancy, occupancy
+from fasim.sm.timing.classes import TENSOR
+from fasim.sm.timing.constants import constants
+from fasim.sm.timing.kernel import TimedKernel, timed_kernel
+from fasim.sm.timing.paths import Walk, site_numbers
+from fasim.sm.timing.record import I_PIPE
+from fasim.sm.timing.sample import Sampler
+from fasim.sm.timing.schedule import Schedule, schedule
+from fasim.sm.timing.sm import SmRun, run
+
+if TYPE_CHECKING:
+    from fasim.sm.module import Kernel
+
+Array = np.ndarray[Any, Any]
+#: warp instructions that are simulated of an SM at most; what is left is extrapolated
+BUDGET = 12_000_000
+#: buffers that take up to this part of the L2 stay in it from one launch to the next
+_STAYS = 0.8
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says of a launch.
+
+    seconds: between two events around the launch. cycles: from the first CTA's start to the last one's end. clock_mhz: at which the SMs
+    run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
+    walked CTAs were from what was inferred of them, at most.
+    """
+
+    kernel: TimedKernel
+    card: Card
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    occupancy: Occupancy
+    cycles: float
+    clock_mhz: float
+    seconds: float
+    launch_seconds: float
+    warp_instructions: float
+    order: list[int]
+    sm: SmRun
+    simulated_cycles: float
+    schedule: Schedule
+    dram_share: float
+    work_error: float
+    notes: list[str] = field(default_factory=list)
+
+
+def predict(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    card: Card,
+    *,
+    dynamic_smem_bytes: int = 0,
+    warm: bool = True,
+    events: int = 0,
+    budget: int = BUDGET,
+    smem_config_bytes: int = 0,
+) -> Prediction:
+    """Predict the time of a launch; the arguments are those of `Kernel.launch` and stay as they are but for what the skeleton stores.
+
+    warm: whether an earlier launch has left in the L2 what fits. events: of how many instructions the simulated SM keeps a log.
+    budget: warp instructions to simulate at most. smem_config_bytes: shared memory of an SM if it is known.
+    Raises: UsageError, LaunchError as a launch; NotModelled for kernels whose CTAs wait for each other.
+    """
+    timed = timed_kernel(kernel, card)
+    prepared, _ = timed.skeleton.prepare(grid, block, args, dynamic_smem_bytes=dynamic_smem_bytes, workers=1)
+    shape = prepared.shape
+    sampler = Sampler(Walk(prepared, site_numbers(prepared, timed.instructions)), timed.records)
+    barriers = 1 if any(ins.opcode == "BAR" for ins in timed.instructions) else 0
+    held = occupancy(
+        card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes
+    )
+    work, work_error = sampler.grid_work()
+    resident = max(min(held.ctas, -(-shape.ctas // card.sms)), 1)
+    busy = min(card.sms, shape.ctas)
+    buffers = sum(a.size_bytes for a in prepared.space.allocations if not a.constant)
+    dram_share = _dram_share(sampler, buffers, shape.ctas, card, warm)
+    k = constants(card, smem_config_bytes=held.smem_config_bytes, busy_sms=busy, dram_share=dram_share)
+
+    def simulate(order: Sequence[int], at_once: int, log: int = 0) -> SmRun:
+        return run(timed.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=log)
+
+    rates = _rates(simulate, sampler, work, resident)
+    plan = schedule(work, card.sms, resident, rates, card["launch.cta_turnover"])
+    last = int(np.argmax(plan.ends))
+    order = plan.orders[last]
+    total = float(work[order].sum())
+    taken = _within(order, work, resident, budget)
+    result = simulate(taken, resident, events)
+    cycles = float(result.cycles)
+    if len(taken) < len(order):
+        cycles = _extrapolated(result, work, taken, order, resident)
+    tensor = any(timed.records[:, I_PIPE][result.stalls[:, 0] > 0] == TENSOR)
+    clock = float(card["clock.tensor_mhz" if tensor else "clock.mhz"])
+    launch_seconds = card["launch.event_us"] * 1e-6 + max(shape.ctas - card.sms * resident, 0) * 0.0
+    return Prediction(
+        kernel=timed,
+        card=card,
+        grid=shape.grid,
+        block=shape.block,
+        occupancy=held,
+        cycles=cycles,
+        clock_mhz=clock,
+        seconds=launch_seconds + cycles / (clock * 1e6),
+        launch_seconds=launch_seconds,
+        warp_instructions=float(work.sum()),
+        order=order,
+        sm=result,
+        simulated_cycles=float(result.cycles),
+        schedule=plan,
+        dram_share=dram_share,
+        work_error=work_error,
+        notes=[f"{total:.0f} warp instructions of the slowest SM"] if False else [],
+    )
+
+
+def _dram_share(sampler: Sampler, buffers: int, ctas: int, card: Card, warm: bool) -> float:
+    """The part of the lines that SMs ask for which come from DRAM: all once, if the L2 does not hold them already."""
+    if warm and buffers <= _STAYS * card["card.l2_bytes"]:
+        return 0.0
+    asked = sampler.bytes_asked() * ctas
+    return min(1.0, buffers / asked) if asked else 0.0
+
+
+def _rates(simulate: Any, sampler: Sampler, work: Array, resident: int) -> list[float]:
+    """Warp instructions a cycle of one CTA, by how many the SM holds."""
+    typical = int(np.argsort(work)[len(work) // 2])
+    known = {}
+    for count in sorted({1, resident, (resident + 1) // 2}):
+        near = [min(max(typical + i, 0), len(work) - 1) for i in range(count)]
+        result = simulate(near, count)
+        known[count] = float(np.mean([work[cta] / max(end - begin, 1) for cta, (begin, end) in zip(near, result.spans)]))
+    return [float(np.interp(count, list(known), list(known.values()))) for count in range(1, resident + 1)]
+
+
+def _within(order: list[int], work: Array, resident: int, budget: int) -> list[int]:
+    """The first CTAs of an SM that fit into the budget, at least three rounds of them."""
+    taken, spent = [], 0.0
+    for cta in order:
+        if spent > budget and len(taken) >= 2 * resident:
+            break
+        taken.append(cta)
+        spent += float(work[cta])
+    return taken
+
+
+def _extrapolated(result: SmRun, work: Array, taken: list[int], order: list[int], resident: int) -> float:
+    """From the CTAs that were simulated to all: the rate after the first round goes on."""
+    ends = np.sort(result.spans[:, 1])
+    begin, end = float(ends[resident - 1]), float(ends[-resident])
+    between = float(work[taken].sum()) * (len(taken) - 2 * resident + 1) / len(taken)
+    if end <= begin:
+        return float(result.cycles) * float(work[order].sum()) / float(work[taken].sum())
+    rest = float(work[order[len(taken) :]].sum())
+    return float(result.cycles) + rest * (end - begin) / max(between, 1.0)

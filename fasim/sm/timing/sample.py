@@ -1,0 +1,114 @@
+"""Which CTAs of a grid are walked, and what is inferred of the others: how much each executes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fasim.sm.timing.paths import Paths, Walk
+from fasim.sm.timing.record import I_END
+from fasim.warp import path as p
+
+Array = np.ndarray[Any, Any]
+#: places along an axis of the grid at which CTAs are walked, and how many in all
+_ALONG, _MOST = 17, 64
+#: CTAs that agree this closely in what they execute are alike
+_ALIKE = 0.002
+
+
+@dataclass
+class Sampler:
+    """Walks CTAs when they are asked for, and keeps what they do."""
+
+    walk: Walk
+    records: Array
+    paths: Paths = field(init=False)
+    places: dict[int, int] = field(init=False, default_factory=dict)
+    work: dict[int, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.paths = Paths(self.walk.run.shape.warps)
+
+    def place(self, cta: int) -> int:
+        """Where a CTA is among the paths."""
+        if cta not in self.places:
+            entries = self.walk.cta(cta)
+            self.places[cta] = len(self.paths.ctas)
+            self.paths.ctas.append(cta)
+            self.paths.entries += entries
+            self.work[cta] = sum(self._instructions(each) for each in entries)
+        return self.places[cta]
+
+    def _instructions(self, entries: Array) -> int:
+        blocks = entries[entries & (1 << p.TYPE_BITS) - 1 == p.BLOCK] >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
+        return int((self.records[blocks, I_END] - blocks).sum())
+
+    def grid_work(self) -> tuple[Array, float]:
+        """Warp instructions of each CTA of the grid, and how far walked CTAs at other places were from that, at most, in parts of 1.
+
+        Along each axis some places are walked and the rest lie between them; the axes are taken to be independent of each other.
+        """
+        shape = self.walk.run.shape
+        sizes = shape.grid
+        if shape.ctas <= _ALONG:
+            work = np.array([self._work(cta) for cta in range(shape.ctas)], np.float64)
+            return work, 0.0
+        origin = self._work(0)
+        profiles = []
+        for axis, size in enumerate(sizes):
+            at = _spread(size)
+            values = []
+            for i in at:
+                ctaid = [0, 0, 0]
+                ctaid[axis] = i
+                values.append(self._work(_linear(ctaid, sizes)) / max(origin, 1))
+            profiles.append(np.interp(np.arange(size), at, values))
+        work = origin * (profiles[2][:, None, None] * profiles[1][:, None] * profiles[0]).reshape(-1)
+        error = 0.0
+        for cta in itertools.islice(_probes(shape.ctas), 4):
+            found = self._work(cta)
+            error = max(error, abs(work[cta] - found) / max(found, 1))
+        return work, error
+
+    def _work(self, cta: int) -> int:
+        self.place(cta)
+        return self.work[cta]
+
+    def bytes_asked(self) -> float:
+        """Bytes of global memory in sectors that a CTA reads or writes, each once, on the average of those walked."""
+        per_cta = []
+        warps = self.paths.warps
+        for c in range(min(len(self.paths.ctas), 8)):
+            found: dict[int, int] = {}
+            for entries in self.paths.entries[c * warps : (c + 1) * warps]:
+                lines = entries[entries & (1 << p.TYPE_BITS) - 1 == p.LINE]
+                for each in np.unique(lines[lines >> p.LINE_SHIFT < p.LOCAL_LINES]).tolist():
+                    line = each >> p.LINE_SHIFT
+                    found[line] = found.get(line, 0) | each >> p.SECTOR_SHIFT & 15
+            per_cta.append(p.SECTOR_BYTES * sum(mask.bit_count() for mask in found.values()))
+        return float(np.mean(per_cta)) if per_cta else 0.0
+
+    def alike(self, work: Array) -> bool:
+        """Whether all CTAs execute about the same."""
+        return bool(work.max() - work.min() <= _ALIKE * work.max())
+
+
+def _spread(size: int) -> list[int]:
+    """Places along an axis: all of a short one, else evenly spread, with its ends and their neighbours."""
+    if size <= _ALONG:
+        return list(range(size))
+    return sorted({0, 1, size - 2, size - 1, *(int(i) for i in np.linspace(0, size - 1, _ALONG))})
+
+
+def _linear(ctaid: list[int], sizes: tuple[int, int, int]) -> int:
+    return ctaid[0] + sizes[0] * (ctaid[1] + sizes[1] * ctaid[2])
+
+
+def _probes(count: int) -> Iterator[int]:
+    """Numbers of CTAs off the axes, always the same ones."""
+    for i in range(1, 1000):
+        yield int(i * 0.6180339887498949 % 1.0 * count)

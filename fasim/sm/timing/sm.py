@@ -1,0 +1,58 @@
+"""One SM with the CTAs that it gets: the engine called, its results by instruction and pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fasim.errors import FasimError
+from fasim.sm.timing.classes import PIPES
+from fasim.sm.timing.engine import STALLS, run_sm
+from fasim.sm.timing.paths import Paths
+from fasim.sm.timing.record import PARTS
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class SmRun:
+    """What one SM did.
+
+    cycles: until the last CTA ended. spans: first and last cycle of each CTA. stalls: warp cycles by instruction and reason (`STALLS`).
+    busy: cycles of each pipe by sub-partition (`PIPES`). instructions: warp instructions. wavefronts: of the load-store unit. sectors:
+    asked of L1. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
+    """
+
+    cycles: int
+    spans: Array
+    stalls: Array
+    busy: Array
+    instructions: int
+    wavefronts: int
+    sectors: int
+    events: Array
+
+
+def run(records: Array, paths: Paths, order: Sequence[int], resident: int, constants: Array, *, events: int = 0) -> SmRun:
+    """Run CTAs, by their places in `paths`, in that order on one SM that holds so many at once.
+
+    Raises: FasimError if the paths do not fit the code, which is a fault of fasim.
+    """
+    flat, begins, ends = paths.arrays()
+    stalls = np.zeros((len(records), len(STALLS)), np.int64)
+    busy = np.zeros((4, len(PIPES)), np.int64)
+    spans = np.zeros((len(order), 2), np.int64)
+    log, totals = np.zeros((events, 5), np.int64), np.zeros(5, np.int64)
+    streams = np.array([place * paths.warps for place in order], np.int64)
+    cycles = run_sm(
+        records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, resident, constants, stalls, busy, spans, log, totals
+    )
+    if cycles < 0:
+        why = "its warps wait for each other" if cycles == -1 else "an access was recorded that no instruction made"
+        raise FasimError(f"the timing model cannot follow this kernel: {why}")
+    return SmRun(
+        int(cycles), spans, stalls, busy / PARTS, int(totals[0]), int(totals[1]), int(totals[2]), log[: int(totals[3])]
+    )
