@@ -32,7 +32,9 @@ class Card:
         try:
             return self.values[key]
         except KeyError:
-            raise UsageError(f"the data of {self.name} ({self.key}.toml) has no {key}; `fasim gpu calibrate` makes a complete file") from None
+            raise UsageError(
+                f"the data of {self.name} ({self.key}.toml) has no {key}; `fasim gpu calibrate` makes a complete file"
+            ) from None
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or what stands in for it."""

@@ -53,13 +53,13 @@ def calibrate(options: CalibrateOptions, device_index: int) -> int:
     made = f"{code.compiler}, {datetime.date.today().isoformat()}"
     result = Calibration(card, made, fasim.__version__, raw, placed)
     if options.json:
-        options.json.write_text(result.json())
+        options.json.write_text(result.json(), encoding="utf-8")
     if options.placement:
         result.save_placement(options.placement)
     print(table(result.values, result.skipped, near))
     print("\n".join(["", *placement_lines(result)]))
     if options.out:
-        options.out.write_text(written(near, result.keys))
+        options.out.write_text(written(near, result.keys), encoding="utf-8")
         print(f"written: {options.out}")
     return 0
 

@@ -9,7 +9,7 @@ from fasim.isa.machine import C_PATH, C_SCRATCH, C_SITES, CONST_WINDOW, CP_ASYNC
 from fasim.isa.operands import P_BYTES, P_SPACE, P_VECTOR, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.accounts import S_LAST, SITE_BYTES
-from fasim.warp.memory import lane_addresses, window
+from fasim.warp.memory import lane_address, lane_addresses, window
 
 # --- the block of words that C_PATH points to -----------------------------------------------------------------------------------------
 H_ENTRIES, H_CAPACITY, H_BUFFER, H_POSITIONS, H_LOCAL_LINES = (8 * i for i in range(5))
@@ -24,6 +24,8 @@ POSITION_SHIFT, DETAIL_SHIFT = TYPE_BITS, TYPE_BITS + POSITION_BITS
 LINE_BYTES, SECTOR_BYTES = 128, 32
 #: of a LINE: where its sectors stand, a bit each, and then its number
 SECTOR_SHIFT, LINE_SHIFT = TYPE_BITS, TYPE_BITS + 4
+#: of the SHARED_ACCESS of a copy: wavefronts to write its data, and behind them the sectors asked for
+FILL_BITS = 12
 #: line numbers of local memory begin here
 LOCAL_LINES = 1 << 40
 
@@ -81,8 +83,27 @@ def note_memory(ctx: int, warp: int, site: int, kind: int, registers: int, opera
         put(path, warp, SHARED_ACCESS | position << POSITION_SHIFT | peek_i64(at) << DETAIL_SHIFT)
     elif space == LOCAL:
         note_local(path, warp, position, peek_i64(scratch + 8 * first_bit(mask)) & 0xFFFFFFFF if mask else 0, size)
+    elif copies:
+        # what the source page counts is what it takes to write the data to shared memory
+        at = peek_i64(ctx + C_SITES) + SITE_BYTES * site + S_LAST + 16
+        detail = peek_i64(at) | requests(registers, operands, scratch, mask) << FILL_BITS
+        put(path, warp, SHARED_ACCESS | position << POSITION_SHIFT | detail << DETAIL_SHIFT)
+        note_lines(path, warp, position, scratch, mask, size)
     elif space == GLOBAL and (mask == 0 or peek_i64(scratch + 8 * first_bit(mask)) < CONST_WINDOW):
         note_lines(path, warp, position, scratch, mask, size)
+
+
+@machine_code
+def requests(registers: int, operands: int, sources: int, mask: int) -> int:
+    """Sectors that a copy asks the L2 for: one that goes to two sectors of shared memory is asked for twice."""
+    count, sector, target = 0, -1, -1
+    while mask:
+        lane = first_bit(mask)
+        mask &= mask - 1
+        next_sector, next_target = peek_i64(sources + 8 * lane) >> 5, lane_address(registers, operands, lane) >> 5
+        count += next_sector != sector or next_target != target
+        sector, target = next_sector, next_target
+    return count
 
 
 @machine_code

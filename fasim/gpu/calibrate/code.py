@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -112,7 +111,8 @@ def look(loop: Loop, chains: int, cubin: bytes) -> Looked:
     counts, others, stalls = [], [], []
     for length in loop.lengths:
         lines = timed(cubin, entry(loop.name, chains, length))
-        rest = [line for line in lines if not re.search(loop.sass, line.text)]
+        # IMAD is no UIMAD
+        rest = [line for line in lines if not re.search(rf"(?<!\w)(?:{loop.sass})", line.text)]
         helpers = [line for line in rest if loop.helpers and re.search(loop.helpers, line.text)]
         counts.append(len(lines) - len(rest))
         others.append(len(rest) - len(helpers))
@@ -124,12 +124,3 @@ def look(loop: Loop, chains: int, cubin: bytes) -> Looked:
     if abs(beside) > _MORE:
         return Looked(f"with {more} instructions like {loop.sass.strip()} come {beside} others")
     return Looked("", (stalls[1] - stalls[0]) / more)
-
-
-def kernels(code: Code) -> Iterator[tuple[str, str]]:
-    """Cubin and entry of all kernels in loops that measure what they are named after."""
-    for name, each in code.looked.items():
-        loop, chains = name.split("/")
-        if not each.reason:
-            for length in LOOPS[loop].lengths:
-                yield f"loop_{loop}", entry(loop, int(chains), length)

@@ -47,7 +47,11 @@ class DataFile:
 def known() -> list[DataFile]:
     """The data files that come with fasim."""
     folder = files("fasim.arch") / "gpus"
-    return [DataFile(path.read_text()) for path in sorted(folder.iterdir(), key=lambda path: path.name) if path.name.endswith(".toml")]
+    return [
+        DataFile(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.iterdir(), key=lambda path: path.name)
+        if path.name.endswith(".toml")
+    ]
 
 
 def nearest(card: Card) -> DataFile:

@@ -13,7 +13,7 @@ REPETITIONS = 6
 LENGTHS = (32, 96)
 #: times that a loop's branch is taken
 ITERATIONS = 64
-#: bytes of the array `in`, and of each of its parts
+#: bytes of the array `in`, whose words `measure` sets
 IN_BYTES = 1 << 18
 _SHARED_WORDS = 8192
 #: how ptxas spells an instruction that does nothing
@@ -27,7 +27,8 @@ class Loop:
     statement: CUDA C++; `{v}` is the number of its chain, `{w}` that of the next one, `{r}` the statement's own number.
     sass: pattern of the instruction that each statement becomes; helpers: of those that come with it, as often as the compiler likes.
     declare: the variables of chain `{v}`; setup: code before them; keep: an expression that holds what chain `{v}` has become.
-    shared_words: static shared memory, as `shared`, its address as `base`.
+    shared: whether it has shared memory, as `shared`, its address as `base`. lengths: statements of its two kernels.
+    min_arch: the oldest architecture that has the instruction.
     """
 
     name: str
@@ -51,9 +52,19 @@ def _f32(name: str, ptx: str, sass: str, helpers: str = "") -> Loop:
 
 
 def _u32(
-    name: str, ptx: str, sass: str, *, inputs: str = '"r"(k)', setup: str = "unsigned k = in[40];", helpers: str = "", arch: int = 0
+    name: str,
+    ptx: str,
+    sass: str,
+    *,
+    inputs: str = '"r"(k)',
+    setup: str = "unsigned k = in[40];",
+    helpers: str = "",
+    arch: int = 0,
+    lane: str = "",
 ) -> Loop:
-    return Loop(name, _asm(ptx, '"+r"(v{v})', inputs), sass, "unsigned v{v} = in[{v}];", helpers=helpers, setup=setup, min_arch=arch)
+    return Loop(
+        name, _asm(ptx, '"+r"(v{v})', inputs), sass, f"unsigned v{{v}} = in[{{v}}]{lane};", helpers=helpers, setup=setup, min_arch=arch
+    )
 
 
 def _shfl(name: str, ptx: str, sass: str) -> Loop:
@@ -106,7 +117,7 @@ def _ldsm(name: str, count: int, sass: str) -> Loop:
     return Loop(name, _asm(text, '"+r"(v{v})' + rest), sass, declare, setup=setup, shared=True)
 
 
-def _mma(name: str, shape: str, types: str, a: int, b: int, sass: str) -> Loop:
+def _mma(name: str, shape: str, types: str, a: int, b: int, sass: str, arch: int = 0) -> Loop:
     d = ", ".join(f"%{i}" for i in range(4))
     sources = ", ".join(f"%{4 + i}" for i in range(a)), ", ".join(f"%{4 + a + i}" for i in range(b))
     outputs = ", ".join(f'"+f"(v{{v}}_{i})' for i in range(4))
@@ -114,7 +125,8 @@ def _mma(name: str, shape: str, types: str, a: int, b: int, sass: str) -> Loop:
     text = f"mma.sync.aligned.{shape}.row.col.{types} {{{{{d}}}}}, {{{{{sources[0]}}}}}, {{{{{sources[1]}}}}}, {{{{{d}}}}};"
     setup = "".join(f"unsigned a{i} = in[48 + {i}]; " for i in range(a)) + "".join(f"unsigned b{i} = in[56 + {i}]; " for i in range(b))
     declare = "float " + ", ".join(f"v{{v}}_{i} = 0" for i in range(4)) + ";"
-    return Loop(name, _asm(text, outputs, inputs), sass, declare, keep="v{v}_0 + v{v}_1 + v{v}_2 + v{v}_3", setup=setup, helpers=_NOPS)
+    keep = "v{v}_0 + v{v}_1 + v{v}_2 + v{v}_3"
+    return Loop(name, _asm(text, outputs, inputs), sass, declare, keep=keep, setup=setup, helpers=_NOPS, min_arch=arch)
 
 
 def _branches(name: str, branch: str, jump: str, skipped: int, lengths: tuple[int, int]) -> Loop:
@@ -136,9 +148,10 @@ LOOPS: dict[str, Loop] = {
         _f32("fmul", "mul.rn.f32 %0, %0, 0f3F800001;", r"FMUL "),
         _f32("ffma", "fma.rn.f32 %0, %0, 0f3F000001, %0;", r"FFMA "),
         _f32("ex2", "ex2.approx.ftz.f32 %0, %0;", r"MUFU\.EX2 "),
-        _u32("imad", "mad.lo.u32 %0, %0, %1, %0;", r"IMAD "),
+        # of a value that all lanes share the compiler makes uniform instructions
+        _u32("imad", "mad.lo.u32 %0, %0, %1, %0;", r"IMAD ", lane=" + lane"),
         Loop("lop3", _asm("lop3.b32 %0, %0, %1, %1, 0x3c;", '"+r"(v{v})', '"r"(v{w})'), r"LOP3\.LUT ", "unsigned v{v} = in[{v}];"),
-        _u32("prmt", "prmt.b32 %0, %0, %0, %1;", r"PRMT "),
+        _u32("prmt", "prmt.b32 %0, %0, %0, %1;", r"PRMT ", lane=" + lane"),
         _f32("hadd2", "{{ .reg .f16 l, h; mov.b32 {{l, h}}, %0; cvt.f32.f16 %0, l; }}", r"HADD2\.F32 "),
         Loop(
             "imad_wide",
@@ -164,11 +177,11 @@ LOOPS: dict[str, Loop] = {
             "unsigned v{v} = table + in[44] + 4 * {v};",
             setup='unsigned table; asm("{ .reg .u64 t; mov.u64 t, chain_table; cvt.u32.u64 %0, t; }" : "=r"(table));',
         ),
-        _lds("lds", "u32", 1, r"LDS "),
-        _one_part(_lds("lds", "u32", 1, r"LDS ")),
-        _lds("lds64", "v2.u32", 2, r"LDS\.64 "),
-        _lds("lds128", "v4.u32", 4, r"LDS\.128 "),
-        _one_part(_lds("lds128", "v4.u32", 4, r"LDS\.128 ")),
+        _lds("lds", "u32", 1, r"LDS(?:\.U)? "),
+        _one_part(_lds("lds", "u32", 1, r"LDS(?:\.U)? ")),
+        _lds("lds64", "v2.u32", 2, r"LDS\.(?:U\.)?64 "),
+        _lds("lds128", "v4.u32", 4, r"LDS\.(?:U\.)?128 "),
+        _one_part(_lds("lds128", "v4.u32", 4, r"LDS\.(?:U\.)?128 ")),
         _sts("sts", "u32", 1, r"STS "),
         _one_part(_sts("sts", "u32", 1, r"STS ")),
         _sts("sts64", "v2.u32", 2, r"STS\.64 "),
@@ -194,7 +207,7 @@ LOOPS: dict[str, Loop] = {
             setup="unsigned a = base + 4 * lane, k = in[40];",
             shared=True,
         ),
-        _mma("hmma_16816", "m16n8k16", "f32.f16.f16.f32", 4, 2, r"HMMA\.16816\.F32 "),
+        _mma("hmma_16816", "m16n8k16", "f32.f16.f16.f32", 4, 2, r"HMMA\.16816\.F32 ", 80),
         _mma("hmma_1688", "m16n8k8", "f32.f16.f16.f32", 2, 1, r"HMMA\.1688\.F32 "),
         Loop(
             "dmma",
@@ -217,7 +230,7 @@ LOOPS: dict[str, Loop] = {
         Loop(
             "ldg",
             _asm("ld.global.u64 %0, [%0];", '"+l"(v{v})'),
-            r"LDG\.E\.64 ",
+            r"LDG\.E\.64(?:\.SYS)? ",
             "unsigned long long v{v} = *(const unsigned long long*)(in + 1024);",
         ),
         Loop(

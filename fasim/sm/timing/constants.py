@@ -51,6 +51,8 @@ def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram
         "writes_parts_a_sector": round(SECTOR_BYTES / write * PARTS),
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
+        "copy_wavefronts": card["memory.copy_wavefronts"],
+        "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] / 1000) if busy_sms else 0,
         "stagger": stagger,
     }
     return np.array([values[name] for name in CONSTANTS], np.int64)

@@ -20,7 +20,6 @@ from fasim.sm.timing.classes import (
     CONVERGE,
     COPY,
     DEPBAR,
-    EXIT,
     FENCE,
     FMA_HEAVY,
     FMA_LITE,
@@ -33,7 +32,6 @@ from fasim.sm.timing.classes import (
     SHARED_ATOMIC,
     SHARED_LOAD,
     SHARED_STORE,
-    SHUFFLE,
     TENSOR,
     XU,
     XU_PIPE,
@@ -67,6 +65,7 @@ from fasim.warp.path import (
     BARRIER_ENTRY,
     BLOCK,
     DETAIL_SHIFT,
+    FILL_BITS,
     LINE_SHIFT,
     POSITION_BITS,
     POSITION_SHIFT,
@@ -134,6 +133,8 @@ CONSTANTS = (
     "writes_parts_a_sector",
     "adu_interval",
     "commit",
+    "copy_wavefronts",
+    "cta_rate",
     "stagger",
 )
 (
@@ -159,6 +160,8 @@ CONSTANTS = (
     K_WRITE_SECTOR,
     K_ADU_INTERVAL,
     K_COMMIT,
+    K_COPY_WAVEFRONTS,
+    K_CTA_RATE,
     K_STAGGER,
 ) = range(len(CONSTANTS))
 
@@ -188,7 +191,7 @@ def popcount4(x: int) -> int:
 def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, valid: Array, ready: Array, used: Array, bus: Array) -> int:
     """When the sectors of a line have come, counted like the beginning of an L1 hit; the state of caches and buses moves on.
 
-    bus: [way from L2, its share among SMs, DRAM, ticks], in parts of a cycle.
+    bus: [way from L2, its share among SMs, DRAM, ticks, sectors read from L2], the first three in parts of a cycle.
     """
     slot, sets, ways = -1, k[K_L1_SETS], k[K_L1_WAYS]
     missing = sectors
@@ -214,13 +217,14 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, 
     if missing == 0:
         return come
     count = popcount4(missing)
+    bus[4] += count
     now = t * PARTS
     bus[0] = max(bus[0], now) + count * k[K_L2_SECTOR]
     bus[1] = max(bus[1], now) + count * k[K_SHARE_SECTOR]
     done = max(bus[0], bus[1])
     latency = k[K_L2_LATENCY]
     # lines that no SM has asked for yet come from DRAM: which ones is spread evenly
-    if k[K_DRAM_SHARE] > 0 and (line * 2654435761 >> 8) % 1024 < k[K_DRAM_SHARE]:
+    if k[K_DRAM_SHARE] > 0 and ((line >> 7) * 2654435761 >> 8) % 1024 < k[K_DRAM_SHARE]:
         bus[2] = max(bus[2], now) + count * k[K_DRAM_SECTOR]
         done = max(done, bus[2])
         latency = k[K_DRAM_LATENCY]
@@ -252,7 +256,7 @@ def run_sm(
     ins: see `record`. entries: what warps executed; warp i of a CTA c: entries[begins[ctas[c] + i]:ends[ctas[c] + i]].
     k: CONSTANTS. Results: stalls[n, STALLS] warp cycles by instruction; busy[4, PIPES] parts of cycles; spans[ctas, 2] first and last
     cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction, CTA; totals: [instructions, wavefronts,
-    L2 sectors, events written, cycles with a resident warp].
+    sectors read from L2, events written, sectors stored].
     """
     slots = warps * resident
     total = len(ctas)
@@ -302,20 +306,25 @@ def run_sm(
     tail = np.zeros(SUBS, np.int64)
     lsu_sub = np.zeros(SUBS, np.int64)
     lsu_free, lsu_turn, lsu_wake = 0, 0, NEVER
+    fill_free, fill_head, fill_tail = 0, 0, 0
+    fill_at = np.zeros(_RING, np.int64)
+    fill_size = np.zeros(_RING, np.int64)
+    fill_come = np.zeros(_RING, np.int64)
+    fill_seen = 0
     adu_free, write_free = 0, 0
     lines = max(1, k[K_L1_SETS] * k[K_L1_WAYS])
     tags = np.full(lines, -1, np.int64)
     valid = np.zeros(lines, np.int64)
     line_ready = np.zeros(lines, np.int64)
     used = np.zeros(lines, np.int64)
-    bus = np.zeros(4, np.int64)
+    bus = np.zeros(5, np.int64)
 
     for w in range(slots):
         sub_of[w] = w % SUBS
         s = sub_of[w]
         members[s, member_count[s]] = w
         member_count[s] += 1
-    next_cta, ended, sequence, written = 0, 0, 0, 0
+    next_cta, ended, sequence, written, last_start = 0, 0, 0, 0, 0
     for slot in range(resident):
         if next_cta < total:
             starts_at[slot] = slot * (k[K_CTA_SPACING] + k[K_STAGGER])
@@ -362,10 +371,12 @@ def run_sm(
                     wake[sub_of[w]] = min(wake[sub_of[w]], earliest[w])
         # --- the load-store unit takes one instruction ---
         if lsu_wake <= t:
+            idle = lsu_free <= t
             for turn in range(SUBS):
                 s = (lsu_turn + turn) % SUBS
                 if head[s] == tail[s] or lsu_sub[s] > t or lsu_free > t or queue[s, head[s] % _RING, 3] > t:
                     continue
+                idle = False
                 at = head[s] % _RING
                 head[s] += 1
                 lsu_turn = s + 1
@@ -400,14 +411,31 @@ def run_sm(
                         if argument & LOCAL_SPACE:  # each resident CTA has its own
                             line += w // warps << 32
                         come = max(come, fetch(line, mask, t, argument & BYPASS_L1 == 0, k, tags, valid, line_ready, used, bus))
-                    totals[2] += sectors
+                    # loads that hit get their data behind what has come for shared memory before
+                    while fill_seen < fill_tail and fill_come[fill_seen % _RING] <= t:
+                        fill_seen += 1
+                    if kind == GLOBAL_LOAD and fill_seen > 0:
+                        come = max(come, fill_at[(fill_seen - 1) % _RING] + fill_size[(fill_seen - 1) % _RING])
                     wavefronts = max(detail, 1, (sectors + 3) >> 2)
                     done = come + ins[i, I_LATENCY] + (2 * (ins[i, I_BYTES] // 4 - 2) if ins[i, I_BYTES] > 8 else 0)
                     more = 2 * k[K_STORE_EXTRA]
                     if kind == COPY:
-                        wavefronts = 2 if detail else 1
+                        # its address takes the unit now, its data when it comes
+                        wavefronts = k[K_COPY_WAVEFRONTS]
+                        if detail:
+                            fills = entries[entry - 1] >> DETAIL_SHIFT & (1 << FILL_BITS) - 1
+                            again = (entries[entry - 1] >> DETAIL_SHIFT + FILL_BITS) - sectors
+                            bus[0] += again * k[K_L2_SECTOR]
+                            bus[1] += again * k[K_SHARE_SECTOR]
+                            bus[4] += again
+                            fill_free = max(fill_free, come) + fills
+                            at_fill = fill_tail % _RING
+                            fill_at[at_fill], fill_size[at_fill], fill_come[at_fill] = fill_free - fills, fills, come
+                            fill_tail += 1
+                            done = max(done, fill_free + ins[i, I_LATENCY])
                         copies[w] = max(copies[w], done)
                         done = t + 8
+                        more = 3 * k[K_STORE_EXTRA]
                 elif kind == GLOBAL_STORE:
                     local = ins[i, I_ARGUMENT] & LOCAL_SPACE
                     sectors = 0
@@ -415,8 +443,19 @@ def run_sm(
                         word = entries[entry + 1 + j]
                         count = popcount4(word >> SECTOR_SHIFT & 15)
                         sectors += count
+                        totals[4] += count
                         if local:
-                            fetch_written((word >> LINE_SHIFT) + (w // warps << 32), word >> SECTOR_SHIFT & 15, t, k, tags, valid, line_ready, used, bus)
+                            fetch_written(
+                                (word >> LINE_SHIFT) + (w // warps << 32),
+                                word >> SECTOR_SHIFT & 15,
+                                t,
+                                k,
+                                tags,
+                                valid,
+                                line_ready,
+                                used,
+                                bus,
+                            )
                     if sectors:
                         write_free = max(write_free, t * PARTS) + sectors * k[K_WRITE_SECTOR]
                     wavefronts = max(detail, 1, (sectors + 3) >> 2)
@@ -447,7 +486,13 @@ def run_sm(
                     waits_for[w] = reason(ins, pc[w], w, ready[w], earliest[w], waits_for[w], released, long_wait)
                 wake[s] = min(wake[s], max(t, min(earliest[w], t + 1)))
                 break
+            if idle and fill_head < fill_tail and fill_at[fill_head % _RING] <= t:
+                # data that has come for shared memory is written when nothing else is to be done
+                lsu_free = t + fill_size[fill_head % _RING]
+                fill_head += 1
             lsu_wake = NEVER
+            if fill_head < fill_tail:
+                lsu_wake = max(lsu_free, fill_at[fill_head % _RING], t + 1)
             for s in range(SUBS):
                 if head[s] != tail[s]:
                     lsu_wake = min(lsu_wake, max(lsu_free, lsu_sub[s], queue[s, head[s] % _RING, 3], t))
@@ -578,7 +623,11 @@ def run_sm(
                     type_ = word & _TYPE_MASK
                     if (type_ == SHARED_ENTRY or type_ == GLOBAL_ENTRY) and word >> POSITION_SHIFT & _POSITION_MASK == i:
                         entry = position[w]
-                        position[w] += 1 + (word >> DETAIL_SHIFT if type_ == GLOBAL_ENTRY else 0)
+                        if kind == COPY:
+                            entry += 1
+                            word = entries[entry]
+                            type_ = GLOBAL_ENTRY
+                        position[w] = entry + 1 + (word >> DETAIL_SHIFT if type_ == GLOBAL_ENTRY else 0)
                 at = tail[s] % _RING
                 queue[s, at, 0], queue[s, at, 1], queue[s, at, 2], queue[s, at, 3] = w, i, entry, t
                 tail[s] += 1
@@ -644,7 +693,8 @@ def run_sm(
                     if next_cta < total:
                         cta_of[slot] = next_cta
                         next_cta += 1
-                        starts_at[slot] = t + k[K_CTA_TURNOVER]
+                        starts_at[slot] = max(t + k[K_CTA_TURNOVER], last_start + k[K_CTA_RATE])
+                        last_start = starts_at[slot]
                         start_wake = min(start_wake, starts_at[slot])
                     continue
             elif arrives:
@@ -666,17 +716,17 @@ def run_sm(
                     for other in range(slot * warps, slot * warps + warps):
                         if alive[other] and waits_for[other] == AT_BARRIER and earliest[other] >= NEVER and held_by[other] == number:
                             held[other] = 0
-                            earliest[other] = max(ready[other], t + ins[i, I_LATENCY] + k[K_BARRIER_EACH] * order) if kind == BARRIER else t + 14
+                            earliest[other] = (
+                                max(ready[other], t + ins[i, I_LATENCY] + k[K_BARRIER_EACH] * order) if kind == BARRIER else t + 14
+                            )
                             later = when(ins, pc[other], other, ready, released, unserved, groups, committed, served_commits)
                             if later > earliest[other]:
                                 earliest[other] = later
-                                waits_for[other] = reason(
-                                    ins, pc[other], other, ready[other], later, waits_for[other], released, long_wait
-                                )
+                                waits_for[other] = reason(ins, pc[other], other, ready[other], later, waits_for[other], released, long_wait)
                             if earliest[other] < NEVER:
                                 wake[sub_of[other]] = min(wake[sub_of[other]], max(earliest[other], t + (sub_of[other] <= s)))
                             order += 1
-    totals[3] = written
+    totals[2], totals[3] = bus[4], written
     return finished_at
 
 

@@ -81,14 +81,12 @@ def predict(
     shape = prepared.shape
     sampler = Sampler(Walk(prepared, site_numbers(prepared, timed.instructions)), timed.records)
     barriers = 1 if any(ins.opcode == "BAR" for ins in timed.instructions) else 0
-    held = occupancy(
-        card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes
-    )
+    held = occupancy(card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes)
     work, work_error = sampler.grid_work()
     resident = max(min(held.ctas, -(-shape.ctas // card.sms)), 1)
     busy = min(card.sms, shape.ctas)
     buffers = sum(a.size_bytes for a in prepared.space.allocations if not a.constant)
-    dram_share = _dram_share(sampler, buffers, shape.ctas, card, warm)
+    dram_share = _dram_share(sampler, buffers, work, card, warm)
     k = constants(card, smem_config_bytes=held.smem_config_bytes, busy_sms=busy, dram_share=dram_share)
 
     def simulate(order: Sequence[int], at_once: int, log: int = 0) -> SmRun:
@@ -106,7 +104,7 @@ def predict(
         cycles = _extrapolated(result, work, taken, order, resident)
     tensor = any(timed.records[:, I_PIPE][result.stalls[:, 0] > 0] == TENSOR)
     clock = float(card["clock.tensor_mhz" if tensor else "clock.mhz"])
-    launch_seconds = card["launch.event_us"] * 1e-6 + max(shape.ctas - card.sms * resident, 0) * 0.0
+    launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
     return Prediction(
         kernel=timed,
         card=card,
@@ -128,11 +126,11 @@ def predict(
     )
 
 
-def _dram_share(sampler: Sampler, buffers: int, ctas: int, card: Card, warm: bool) -> float:
+def _dram_share(sampler: Sampler, buffers: int, work: Array, card: Card, warm: bool) -> float:
     """The part of the lines that SMs ask for which come from DRAM: all once, if the L2 does not hold them already."""
     if warm and buffers <= _STAYS * card["card.l2_bytes"]:
         return 0.0
-    asked = sampler.bytes_asked() * ctas
+    asked = sampler.bytes_an_instruction() * float(work.sum())
     return min(1.0, buffers / asked) if asked else 0.0
 
 

@@ -78,19 +78,21 @@ class Sampler:
         self.place(cta)
         return self.work[cta]
 
-    def bytes_asked(self) -> float:
-        """Bytes of global memory in sectors that a CTA reads or writes, each once, on the average of those walked."""
-        per_cta = []
+    def bytes_an_instruction(self) -> float:
+        """Bytes of global memory, in sectors that a CTA reads or writes, each once, for a warp instruction of it."""
+        asked = executed = 0
         warps = self.paths.warps
-        for c in range(min(len(self.paths.ctas), 8)):
+        for cta in self.paths.ctas[:: max(1, len(self.paths.ctas) // 8)]:
+            c = self.places[cta]
             found: dict[int, int] = {}
             for entries in self.paths.entries[c * warps : (c + 1) * warps]:
                 lines = entries[entries & (1 << p.TYPE_BITS) - 1 == p.LINE]
                 for each in np.unique(lines[lines >> p.LINE_SHIFT < p.LOCAL_LINES]).tolist():
                     line = each >> p.LINE_SHIFT
                     found[line] = found.get(line, 0) | each >> p.SECTOR_SHIFT & 15
-            per_cta.append(p.SECTOR_BYTES * sum(mask.bit_count() for mask in found.values()))
-        return float(np.mean(per_cta)) if per_cta else 0.0
+            asked += p.SECTOR_BYTES * sum(mask.bit_count() for mask in found.values())
+            executed += self.work[cta]
+        return asked / max(executed, 1)
 
     def alike(self, work: Array) -> bool:
         """Whether all CTAs execute about the same."""

@@ -53,6 +53,4 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     if cycles < 0:
         why = "its warps wait for each other" if cycles == -1 else "an access was recorded that no instruction made"
         raise FasimError(f"the timing model cannot follow this kernel: {why}")
-    return SmRun(
-        int(cycles), spans, stalls, busy / PARTS, int(totals[0]), int(totals[1]), int(totals[2]), log[: int(totals[3])]
-    )
+    return SmRun(int(cycles), spans, stalls, busy / PARTS, int(totals[0]), int(totals[1]), int(totals[2]), log[: int(totals[3])])

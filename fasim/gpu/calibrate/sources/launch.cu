@@ -75,10 +75,18 @@ extern "C" __global__ void fasim_load_tensor(u64* out, const unsigned* in, unsig
 #pragma unroll 1
   for (unsigned round = 0; round < rounds; ++round) {
 #pragma unroll
-    for (int k = 0; k < 64; ++k)
+    for (int k = 0; k < 64; ++k) {
+      float* const d = v[k % 4];
+#if __CUDA_ARCH__ >= 800
       asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                   : "+f"(v[k % 4][0]), "+f"(v[k % 4][1]), "+f"(v[k % 4][2]), "+f"(v[k % 4][3])
+                   : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+      asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                   : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                   : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#endif
+    }
   }
   float sum = 0;
   for (int i = 0; i < 4; ++i)
