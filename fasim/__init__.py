@@ -7,10 +7,11 @@ result = module.kernel("name").launch(grid=8, block=128, args=[a, b, np.int32(n)
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device_array", "empty", "errors", "gpu"]
+__all__ = ["DeviceArray", "Kernel", "LaunchResult", "Module", "compile", "device_array", "empty", "errors", "gpu", "predict_time"]
 
 if TYPE_CHECKING:
     from fasim import errors, gpu
+    from fasim.report.timing import predict_time
     from fasim.sm.arguments import DeviceArray, device_array
     from fasim.sm.fresh import empty
     from fasim.sm.module import Kernel, Module, compile
@@ -23,7 +24,7 @@ def __getattr__(name: str) -> Any:
 
     if name in ("errors", "gpu"):
         return importlib.import_module(f"fasim.{name}")
-    for module in ("fasim.sm.module", "fasim.sm.arguments", "fasim.sm.fresh"):
+    for module in ("fasim.sm.module", "fasim.sm.arguments", "fasim.sm.fresh", "fasim.report.timing"):
         if name in __all__:
             loaded = importlib.import_module(module)
             if hasattr(loaded, name):

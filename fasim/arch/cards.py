@@ -18,7 +18,8 @@ _FOLDER = Path(__file__).parent / "gpus"
 class Card:
     """A GPU of which the model has figures.
 
-    name: as the driver says it. values: by `section.key`, for example `latency.lds`; cycles unless the key says otherwise.
+    name: as the driver says it. values: by `section.key`, for example `latency.lds`; cycles unless the key says otherwise. taken_over:
+    keys whose values are those of another card, since there are no figures of this one.
     """
 
     key: str
@@ -27,6 +28,7 @@ class Card:
     sms: int
     source: str
     values: dict[str, Any]
+    taken_over: frozenset[str] = frozenset()
 
     def __getitem__(self, key: str) -> Any:
         try:
@@ -59,6 +61,10 @@ def card(name: str) -> Card:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         values = {f"{section}.{key}": value for section, keys in data.items() for key, value in keys.items()}
         about = data["card"]
-        return Card(path.stem, about["name"], architecture(f"sm_{about['arch']}"), about["sms"], about["source"], values)
+        like = card(about["like"]).values if "like" in about else {}
+        taken_over = frozenset(key for key in like if key not in values and not key.startswith("accuracy."))
+        values = {key: like[key] for key in taken_over} | values
+        arch = architecture(f"sm_{about['arch']}")
+        return Card(path.stem, about["name"], arch, about["sms"], about["source"], values, taken_over)
     except (tomllib.TOMLDecodeError, KeyError, AttributeError) as error:
         raise UsageError(f"{path} is not the data of a card: {error}") from error

@@ -142,6 +142,38 @@ def compare(
     return carry_out(call, GpuOptions(device, timeout), CompareOptions(all_, counters, out, quick))
 
 
+@launch_command(app, EPILOG, simulates=False)
+def time(
+    call: Call,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="GPUs, or data files (.toml) of GPUs, with commas between.", show_default="h200; a recording's own"
+        ),
+    ] = None,
+    cold: Annotated[bool, typer.Option("--cold", help="With caches that do not hold the buffers.")] = False,
+    lines: Annotated[int, typer.Option(min=0, metavar="N", help="Source lines to show.")] = 12,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.png|.svg|.pftrace", help="Draw a figure, or write a trace for ui.perfetto.dev.")
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(metavar="roofline|gantt|measured", help="--out: which figure; measured: of recordings.", show_default="roofline"),
+    ] = None,
+    window: Annotated[str | None, typer.Option(metavar="FIRST,LAST", help="--out: cycles of the Gantt chart or the trace.")] = None,
+    workers: o.Workers = None,
+) -> int:
+    """Predict how long a launch takes, and say why: what bounds it, and where warps wait, by source line and step.
+
+    Needs no GPU: the machine code runs in a model of an SM and of its way to memory. Several values of options, macros or --gpu are put
+    side by side. Recordings (.zip) and folders of them: measured times stand beside the predicted ones.
+    """
+    from fasim.cli.time import TimeOptions
+    from fasim.cli.time import time as carry_out
+
+    return carry_out(call, TimeOptions(gpu, cold, lines, out, figure, window, workers))
+
+
 @app.command()
 def layout(
     name: Annotated[

@@ -110,12 +110,11 @@ def tensor_shape(ins: Instruction) -> str:
     shape = next((part for part in parts if part.isdigit()), "16816")
     if ins.opcode == "DMMA":
         return "dmma"
-    accumulate = "_f16" if ins.opcode == "HMMA" and "F32" not in parts and "TF32" not in parts else ""
-    if ins.opcode == "HMMA" and "TF32" in parts:
-        return "hmma_16816" if shape == "1688" else "hmma_1688"
-    if ins.opcode == "IMMA" or ins.opcode == "BMMA":
-        return "hmma_16816" if shape in ("16832", "168256", "16864") else "hmma_1688"
-    return ("hmma_1688" if shape == "1688" else "hmma_16816") + accumulate
+    if ins.opcode in ("IMMA", "BMMA"):
+        return "imma_16832" if shape in ("16832", "168256", "16864") else "imma_16816"
+    if "TF32" in parts:
+        return f"hmma_{shape}_tf32"
+    return f"hmma_{shape}" + ("" if "F32" in parts else "_f16")
 
 
 def kind_of(ins: Instruction) -> int:

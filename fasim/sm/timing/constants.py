@@ -17,16 +17,19 @@ LINE_BYTES, SECTOR_BYTES = 128, 32
 L1_WAYS = 16
 
 
-def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram_share: float = 0.0, stagger: int = 0) -> Array:
+def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram_share: float = 0.0, stored_share: float = 0.0, clock_mhz: float = 0.0, shared: bool = False, stagger: int = 0) -> Array:
     """int64, in the order of `CONSTANTS`.
 
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
-    alone. dram_share: the part of the lines that come from DRAM, 0 to 1. stagger: cycles more between the first CTAs of the SM.
+    alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there. clock_mhz: of the SM, 0 for the card's usual one.
+    shared: whether several SMs ask for the same lines. stagger: cycles more between the first CTAs of the SM.
     """
     cache_bytes = max(card["card.l1_bytes"] - smem_config_bytes, 0)
     sms = max(busy_sms, 1)
-    share = card["memory.l2_bytes_a_cycle"] / sms
-    dram = card["memory.dram_read_gbps"] * 1000 / card["clock.mhz"] / sms
+    # L2 and DRAM have clocks of their own: to a slower SM they are faster
+    slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
+    share = card["memory.l2_bytes_a_cycle"] / slower / sms
+    dram = card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"] * 1000 / (card["clock.mhz"] * slower) / sms
     write = 32.0
     values = {
         "decoupling": 1,
@@ -44,14 +47,17 @@ def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram
         "l1_ways": L1_WAYS,
         "l2_parts_a_sector": round(SECTOR_BYTES / card["memory.sm_l2_bytes_a_cycle"] * PARTS),
         "share_parts_a_sector": round(SECTOR_BYTES / share * PARTS) if busy_sms else 0,
-        "l2_latency": card["memory.l2_latency"] - card["memory.l1_latency"],
-        "dram_latency": card["memory.dram_latency"] - card["memory.l1_latency"],
+        "l2_latency": round((card["memory.l2_latency"] - card["memory.l1_latency"]) * slower),
+        "far_latency": round((card["memory.l2_far_latency"] - card["memory.l1_latency"]) * slower) if shared else 0,
+        "dram_latency": round((card["memory.dram_latency"] - card["memory.l1_latency"]) * slower),
         "dram_parts_a_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
         "dram_share": round(1024 * dram_share),
         "writes_parts_a_sector": round(SECTOR_BYTES / write * PARTS),
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
-        "copy_wavefronts": card["memory.copy_wavefronts"],
+        "tag_queue": 256,
+        "stored_share": round(1024 * stored_share),
+        "write_behind": 2000,
         "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] / 1000) if busy_sms else 0,
         "stagger": stagger,
     }

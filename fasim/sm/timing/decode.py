@@ -29,13 +29,22 @@ _PIPE_OF_CLASS = {
     "converge": (c.CBU, 0),
     "none": (c.NONE, 0),
 }
+#: matrix instructions that take as long as another one, if the card's data does not say otherwise
+_LIKE = {
+    "hmma_16816_f16": "hmma_16816",
+    "hmma_1688_f16": "hmma_1688",
+    "hmma_1688_tf32": "hmma_16816",
+    "hmma_1684_tf32": "hmma_1688",
+    "imma_16832": "hmma_16816",
+    "imma_16816": "hmma_1688",
+}
 #: opcodes whose first register is no destination
 _NO_DESTINATION = frozenset(("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "R2P"))
 
 
 def decode(instructions: Sequence[Instruction], controls: Sequence[Control], card: Card, leaders: Sequence[int] = ()) -> Array:
-    """int32[n, INSTRUCTION_WORDS]; leaders: where basic blocks begin, in ascending order."""
-    rows = np.zeros((len(instructions), r.INSTRUCTION_WORDS), np.int32)
+    """int16[n, INSTRUCTION_WORDS]; leaders: where basic blocks begin, in ascending order."""
+    rows = np.zeros((len(instructions), r.INSTRUCTION_WORDS), np.int16)
     starts = set(leaders)
     # operands that stay: of the instruction before, and of the matrix instruction before, whose unit keeps them for itself
     kept: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
@@ -49,7 +58,7 @@ def decode(instructions: Sequence[Instruction], controls: Sequence[Control], car
             kept[False] = set()
     _after_mma(rows, card)
     for start, end in zip(leaders, [*leaders[1:], len(instructions)], strict=True):
-        rows[start, r.I_END] = end
+        rows[start, r.I_LENGTH] = end - start
     return rows
 
 
@@ -94,7 +103,7 @@ def source_registers(ins: Instruction) -> list[tuple[int, int]]:
 def _words(ins: Instruction, slot: int) -> int:
     """Registers of an operand."""
     if ins.opcode in ("HMMA", "IMMA"):
-        small = c.tensor_shape(ins).startswith("hmma_1688")
+        small = c.tensor_shape(ins) in ("hmma_1688", "hmma_1688_f16", "hmma_1684_tf32", "imma_16816")
         accumulators = 2 if ins.opcode == "HMMA" and "F32" not in ins.modifiers and "TF32" not in ins.modifiers else 4
         return ((2, 1, accumulators) if small else (4, 2, accumulators))[slot] if slot < 3 else 1
     if ins.opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"):
@@ -144,10 +153,7 @@ def _interval(name: str, card: Card) -> float:
         return float(card["interval.adu"]) / 4
     if name == "hfma2_mma":
         return float(card["interval.fp16"])
-    key = f"interval.{name}"
-    if name.endswith("_f16"):
-        return float(card.get(key, card[f"interval.{name.removesuffix('_f16')}"]))
-    return float(card[key])
+    return float(card.get(f"interval.{name}", card.get(f"interval.{_LIKE.get(name, name)}", 0)))
 
 
 def _adu_name(ins: Instruction) -> str:

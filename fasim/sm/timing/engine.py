@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from fasim.sm.timing.classes import (
@@ -36,6 +35,7 @@ from fasim.sm.timing.classes import (
     XU,
     XU_PIPE,
 )
+from fasim.sm.timing.compiled import inlined, njit
 from fasim.sm.timing.record import (
     BYPASS_L1,
     I_AFTER_MMA,
@@ -43,11 +43,11 @@ from fasim.sm.timing.record import (
     I_BARRIER_OP,
     I_BOTH,
     I_BYTES,
-    I_END,
     I_EVEN,
     I_INTERVAL,
     I_KIND,
     I_LATENCY,
+    I_LENGTH,
     I_ODD,
     I_PIPE,
     I_READ_SB,
@@ -67,6 +67,7 @@ from fasim.warp.path import (
     DETAIL_SHIFT,
     FILL_BITS,
     LINE_SHIFT,
+    LOCAL_LINES,
     POSITION_BITS,
     POSITION_SHIFT,
     SECTOR_SHIFT,
@@ -127,13 +128,16 @@ CONSTANTS = (
     "l2_parts_a_sector",
     "share_parts_a_sector",
     "l2_latency",
+    "far_latency",
     "dram_latency",
     "dram_parts_a_sector",
     "dram_share",
     "writes_parts_a_sector",
     "adu_interval",
     "commit",
-    "copy_wavefronts",
+    "tag_queue",
+    "stored_share",
+    "write_behind",
     "cta_rate",
     "stagger",
 )
@@ -154,13 +158,16 @@ CONSTANTS = (
     K_L2_SECTOR,
     K_SHARE_SECTOR,
     K_L2_LATENCY,
+    K_FAR_LATENCY,
     K_DRAM_LATENCY,
     K_DRAM_SECTOR,
     K_DRAM_SHARE,
     K_WRITE_SECTOR,
     K_ADU_INTERVAL,
     K_COMMIT,
-    K_COPY_WAVEFRONTS,
+    K_TAG_QUEUE,
+    K_STORED_SHARE,
+    K_WRITE_BEHIND,
     K_CTA_RATE,
     K_STAGGER,
 ) = range(len(CONSTANTS))
@@ -176,19 +183,14 @@ _TYPE_MASK = (1 << TYPE_BITS) - 1
 _LSU_SHARED, _LSU_STORE = 0, 1
 
 
-def njit(function: Any) -> Any:
-    """Compiled once and kept."""
-    return numba.njit(cache=True, nogil=True, boundscheck=False)(function)
-
-
-@njit
+@inlined
 def popcount4(x: int) -> int:
     """Bits set of four."""
     return (x & 1) + (x >> 1 & 1) + (x >> 2 & 1) + (x >> 3 & 1)
 
 
-@njit
-def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, valid: Array, ready: Array, used: Array, bus: Array) -> int:
+@inlined
+def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, valid: Array, ready: Array, used: Array, bus: Array, touched: Array) -> int:
     """When the sectors of a line have come, counted like the beginning of an L1 hit; the state of caches and buses moves on.
 
     bus: [way from L2, its share among SMs, DRAM, ticks, sectors read from L2], the first three in parts of a cycle.
@@ -219,12 +221,18 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, 
     count = popcount4(missing)
     bus[4] += count
     now = t * PARTS
-    bus[0] = max(bus[0], now) + count * k[K_L2_SECTOR]
+    bus[0] = max(bus[0], now) + max(count * k[K_L2_SECTOR], PARTS)
     bus[1] = max(bus[1], now) + count * k[K_SHARE_SECTOR]
     done = max(bus[0], bus[1])
     latency = k[K_L2_LATENCY]
+    # half of the lines that SMs of both parts of the L2 read have their home in the other one: at first they come from there
+    at = (line * 2654435761 >> 12) % len(touched)
+    if k[K_FAR_LATENCY] > 0 and touched[at] != line:
+        touched[at] = line
+        if line < LOCAL_LINES and line * 2654435761 >> 9 & 1:
+            latency = k[K_FAR_LATENCY]
     # lines that no SM has asked for yet come from DRAM: which ones is spread evenly
-    if k[K_DRAM_SHARE] > 0 and ((line >> 7) * 2654435761 >> 8) % 1024 < k[K_DRAM_SHARE]:
+    if k[K_DRAM_SHARE] > 0 and line < LOCAL_LINES and ((line >> 7) * 2654435761 >> 8) % 1024 < k[K_DRAM_SHARE]:
         bus[2] = max(bus[2], now) + count * k[K_DRAM_SECTOR]
         done = max(done, bus[2])
         latency = k[K_DRAM_LATENCY]
@@ -233,6 +241,74 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, tags: Array, 
         valid[slot] |= missing
         ready[slot] = max(ready[slot], arrival)
     return max(come, arrival)
+
+
+@inlined
+def fetch_written(line: int, sectors: int, t: int, k: Array, tags: Array, valid: Array, ready: Array, used: Array, bus: Array) -> None:
+    """A store to local memory stays in the L1."""
+    sets, ways = k[K_L1_SETS], k[K_L1_WAYS]
+    if sets == 0:
+        return
+    first = ((line ^ line >> 7 ^ line >> 14) % sets) * ways
+    slot, oldest = -1, first
+    for i in range(first, first + ways):
+        if tags[i] == line:
+            slot = i
+            break
+        if used[i] < used[oldest]:
+            oldest = i
+    bus[3] += 1
+    if slot < 0:
+        slot = oldest
+        tags[slot], valid[slot], ready[slot] = line, 0, t
+    used[slot] = bus[3]
+    valid[slot] |= sectors
+
+
+@inlined
+def when(ins: Array, i: int, w: int, ready: Array, released: Array, unserved: Array, groups: Array, committed: Array, served: Array) -> int:
+    """The earliest cycle for a warp's next instruction as far as scoreboards go; NEVER while that is not known."""
+    found = ready[w]
+    mask = ins[i, I_WAIT]
+    sb = 0
+    while mask:
+        if mask & 1:
+            if unserved[w, sb] > 0:
+                return NEVER
+            found = max(found, released[w, sb])
+        mask >>= 1
+        sb += 1
+    if ins[i, I_KIND] == DEPBAR:
+        sb = ins[i, I_SCOREBOARD]
+        if sb == 0:
+            wanted = committed[w] - ins[i, I_ARGUMENT]
+            if wanted > served[w]:
+                return NEVER
+            for group in range(max(0, wanted - 16), wanted):
+                found = max(found, groups[w, group % _GROUPS])
+        elif sb > 0:
+            if unserved[w, sb] > 0:
+                return NEVER
+            found = max(found, released[w, sb])
+    return found
+
+
+@inlined
+def reason(ins: Array, i: int, w: int, ready: int, earliest: int, before: int, released: Array, long_wait: Array) -> int:
+    """What a warp waits for between the end of its stall count and `earliest`."""
+    if earliest <= ready:
+        return before
+    if ins[i, I_KIND] == DEPBAR:
+        return LONG
+    mask = ins[i, I_WAIT]
+    latest, found, sb = -1, SHORT, 0
+    while mask:
+        if mask & 1 and (long_wait[w, sb] or released[w, sb] > latest):
+            latest = released[w, sb]
+            found = LONG if long_wait[w, sb] else SHORT
+        mask >>= 1
+        sb += 1
+    return found
 
 
 @njit
@@ -306,7 +382,7 @@ def run_sm(
     tail = np.zeros(SUBS, np.int64)
     lsu_sub = np.zeros(SUBS, np.int64)
     lsu_free, lsu_turn, lsu_wake = 0, 0, NEVER
-    fill_free, fill_head, fill_tail = 0, 0, 0
+    fill_free, fill_head, fill_tail, tag_free = 0, 0, 0, 0
     fill_at = np.zeros(_RING, np.int64)
     fill_size = np.zeros(_RING, np.int64)
     fill_come = np.zeros(_RING, np.int64)
@@ -318,6 +394,7 @@ def run_sm(
     line_ready = np.zeros(lines, np.int64)
     used = np.zeros(lines, np.int64)
     bus = np.zeros(5, np.int64)
+    touched = np.full(1 << 15, -1, np.int64)
 
     for w in range(slots):
         sub_of[w] = w % SUBS
@@ -357,7 +434,7 @@ def run_sm(
                         continue
                     first = entries[position[w]]
                     pc[w] = first >> POSITION_SHIFT & _POSITION_MASK
-                    block_end[w] = ins[pc[w], I_END]
+                    block_end[w] = pc[w] + ins[pc[w], I_LENGTH]
                     position[w] += 1
                     alive[w] = True
                     ready[w] = earliest[w] = since[w] = t + i // SUBS
@@ -402,7 +479,8 @@ def run_sm(
                     served_commits[w] += 1
                 elif kind == GLOBAL_LOAD or kind == COPY:
                     argument = ins[i, I_ARGUMENT]
-                    sectors, come = 0, t
+                    start = max(t, tag_free // PARTS)
+                    sectors, come = 0, start
                     for j in range(detail):
                         word = entries[entry + 1 + j]
                         mask = word >> SECTOR_SHIFT & 15
@@ -410,18 +488,18 @@ def run_sm(
                         line = word >> LINE_SHIFT
                         if argument & LOCAL_SPACE:  # each resident CTA has its own
                             line += w // warps << 32
-                        come = max(come, fetch(line, mask, t, argument & BYPASS_L1 == 0, k, tags, valid, line_ready, used, bus))
+                        come = max(come, fetch(line, mask, start, argument & BYPASS_L1 == 0, k, tags, valid, line_ready, used, bus, touched))
                     # loads that hit get their data behind what has come for shared memory before
                     while fill_seen < fill_tail and fill_come[fill_seen % _RING] <= t:
                         fill_seen += 1
                     if kind == GLOBAL_LOAD and fill_seen > 0:
                         come = max(come, fill_at[(fill_seen - 1) % _RING] + fill_size[(fill_seen - 1) % _RING])
-                    wavefronts = max(detail, 1, (sectors + 3) >> 2)
+                    # tags are looked up two lines a cycle, data come a line a cycle
+                    tag_free = max(tag_free, t * PARTS) + max(PARTS + detail * PARTS // 2, sectors * PARTS // 4)
                     done = come + ins[i, I_LATENCY] + (2 * (ins[i, I_BYTES] // 4 - 2) if ins[i, I_BYTES] > 8 else 0)
                     more = 2 * k[K_STORE_EXTRA]
                     if kind == COPY:
                         # its address takes the unit now, its data when it comes
-                        wavefronts = k[K_COPY_WAVEFRONTS]
                         if detail:
                             fills = entries[entry - 1] >> DETAIL_SHIFT & (1 << FILL_BITS) - 1
                             again = (entries[entry - 1] >> DETAIL_SHIFT + FILL_BITS) - sectors
@@ -458,16 +536,17 @@ def run_sm(
                             )
                     if sectors:
                         write_free = max(write_free, t * PARTS) + sectors * k[K_WRITE_SECTOR]
-                    wavefronts = max(detail, 1, (sectors + 3) >> 2)
+                        if not local and k[K_DRAM_SHARE] > 0:
+                            bus[2] = max(bus[2], t * PARTS) + sectors * k[K_DRAM_SECTOR] * k[K_STORED_SHARE] // 1024
+                            write_free = max(write_free, bus[2] - k[K_WRITE_BEHIND] * PARTS)
                     more = max(6, 4 * (ins[i, I_BYTES] // 4))
                     read = max(t + 11, write_free // PARTS - 64)
                     lsu_free = max(lsu_free, write_free // PARTS - 64)
                 elif kind == GLOBAL_ATOMIC:
-                    wavefronts = max(detail, 1)
                     more = 2 * k[K_STORE_EXTRA]
-                    bus[0] = max(bus[0], t * PARTS) + wavefronts * k[K_L2_SECTOR]
+                    bus[0] = max(bus[0], t * PARTS) + detail * PARTS
                     done = bus[0] // PARTS + ins[i, I_LATENCY]
-                lsu_free = max(lsu_free, t + wavefronts)
+                lsu_free = max(lsu_free, t + wavefronts, tag_free // PARTS - k[K_TAG_QUEUE])
                 lsu_sub[s] = t + max(k[K_WAVEFRONT] * wavefronts, more)
                 totals[1] += wavefronts
                 busy[s, LSU] += wavefronts * PARTS
@@ -675,7 +754,7 @@ def run_sm(
                     return -2  # an access that no instruction made
                 position[w] += 1
                 pc[w] = word >> POSITION_SHIFT & _POSITION_MASK
-                block_end[w] = ins[pc[w], I_END]
+                block_end[w] = pc[w] + ins[pc[w], I_LENGTH]
                 if pc[w] != i + 1:
                     if kind == BRANCH and t + ins[i, I_LATENCY] > next_ready:
                         next_ready = t + ins[i, I_LATENCY]
@@ -728,71 +807,3 @@ def run_sm(
                             order += 1
     totals[2], totals[3] = bus[4], written
     return finished_at
-
-
-@njit
-def fetch_written(line: int, sectors: int, t: int, k: Array, tags: Array, valid: Array, ready: Array, used: Array, bus: Array) -> None:
-    """A store to local memory stays in the L1."""
-    sets, ways = k[K_L1_SETS], k[K_L1_WAYS]
-    if sets == 0:
-        return
-    first = ((line ^ line >> 7 ^ line >> 14) % sets) * ways
-    slot, oldest = -1, first
-    for i in range(first, first + ways):
-        if tags[i] == line:
-            slot = i
-            break
-        if used[i] < used[oldest]:
-            oldest = i
-    bus[3] += 1
-    if slot < 0:
-        slot = oldest
-        tags[slot], valid[slot], ready[slot] = line, 0, t
-    used[slot] = bus[3]
-    valid[slot] |= sectors
-
-
-@njit
-def when(ins: Array, i: int, w: int, ready: Array, released: Array, unserved: Array, groups: Array, committed: Array, served: Array) -> int:
-    """The earliest cycle for a warp's next instruction as far as scoreboards go; NEVER while that is not known."""
-    found = ready[w]
-    mask = ins[i, I_WAIT]
-    sb = 0
-    while mask:
-        if mask & 1:
-            if unserved[w, sb] > 0:
-                return NEVER
-            found = max(found, released[w, sb])
-        mask >>= 1
-        sb += 1
-    if ins[i, I_KIND] == DEPBAR:
-        sb = ins[i, I_SCOREBOARD]
-        if sb == 0:
-            wanted = committed[w] - ins[i, I_ARGUMENT]
-            if wanted > served[w]:
-                return NEVER
-            for group in range(max(0, wanted - 16), wanted):
-                found = max(found, groups[w, group % _GROUPS])
-        elif sb > 0:
-            if unserved[w, sb] > 0:
-                return NEVER
-            found = max(found, released[w, sb])
-    return found
-
-
-@njit
-def reason(ins: Array, i: int, w: int, ready: int, earliest: int, before: int, released: Array, long_wait: Array) -> int:
-    """What a warp waits for between the end of its stall count and `earliest`."""
-    if earliest <= ready:
-        return before
-    if ins[i, I_KIND] == DEPBAR:
-        return LONG
-    mask = ins[i, I_WAIT]
-    latest, found, sb = -1, SHORT, 0
-    while mask:
-        if mask & 1 and (long_wait[w, sb] or released[w, sb] > latest):
-            latest = released[w, sb]
-            found = LONG if long_wait[w, sb] else SHORT
-        mask >>= 1
-        sb += 1
-    return found

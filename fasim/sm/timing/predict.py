@@ -10,19 +10,19 @@ import numpy as np
 
 from fasim.arch.cards import Card
 from fasim.sm.occupancy import Occupancy, occupancy
-from fasim.sm.timing.classes import TENSOR
+from fasim.sm.timing.classes import CLASSES
 from fasim.sm.timing.constants import constants
 from fasim.sm.timing.kernel import TimedKernel, timed_kernel
 from fasim.sm.timing.paths import Walk, site_numbers
-from fasim.sm.timing.record import I_PIPE
 from fasim.sm.timing.sample import Sampler
-from fasim.sm.timing.schedule import Schedule, schedule
+from fasim.sm.timing.schedule import Schedule, groups_of, schedule
 from fasim.sm.timing.sm import SmRun, run
 
 if TYPE_CHECKING:
     from fasim.sm.module import Kernel
 
 Array = np.ndarray[Any, Any]
+MATRIX = CLASSES["tensor"]
 #: warp instructions that are simulated of an SM at most; what is left is extrapolated
 BUDGET = 12_000_000
 #: buffers that take up to this part of the L2 stay in it from one launch to the next
@@ -83,17 +83,28 @@ def predict(
     barriers = 1 if any(ins.opcode == "BAR" for ins in timed.instructions) else 0
     held = occupancy(card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes)
     work, work_error = sampler.grid_work()
-    resident = max(min(held.ctas, -(-shape.ctas // card.sms)), 1)
+    resident = max(held.ctas, 1)
     busy = min(card.sms, shape.ctas)
     buffers = sum(a.size_bytes for a in prepared.space.allocations if not a.constant)
-    dram_share = _dram_share(sampler, buffers, work, card, warm)
-    k = constants(card, smem_config_bytes=held.smem_config_bytes, busy_sms=busy, dram_share=dram_share)
+    asked, stored = (each * float(work.sum()) for each in sampler.bytes_an_instruction())
+    fits = buffers <= _STAYS * card["card.l2_bytes"]
+    dram_share = 0.0 if warm and fits else min(1.0, buffers / max(asked, 1.0))
+    clock = float(card["clock.tensor_mhz" if any(ins.opcode in MATRIX for ins in timed.instructions) else "clock.mhz"])
+    k = constants(
+        card,
+        smem_config_bytes=held.smem_config_bytes,
+        busy_sms=busy,
+        dram_share=dram_share,
+        stored_share=0.0 if fits or not stored else min(1.0, buffers / stored),
+        clock_mhz=clock,
+        shared=busy > 1 and asked > 2 * buffers,
+    )
 
     def simulate(order: Sequence[int], at_once: int, log: int = 0) -> SmRun:
         return run(timed.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=log)
 
     rates = _rates(simulate, sampler, work, resident)
-    plan = schedule(work, card.sms, resident, rates, card["launch.cta_turnover"])
+    plan = schedule(work, groups_of(card), resident, rates, card["launch.cta_turnover"])
     last = int(np.argmax(plan.ends))
     order = plan.orders[last]
     total = float(work[order].sum())
@@ -102,8 +113,7 @@ def predict(
     cycles = float(result.cycles)
     if len(taken) < len(order):
         cycles = _extrapolated(result, work, taken, order, resident)
-    tensor = any(timed.records[:, I_PIPE][result.stalls[:, 0] > 0] == TENSOR)
-    clock = float(card["clock.tensor_mhz" if tensor else "clock.mhz"])
+    cycles = max(cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000)
     launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
     return Prediction(
         kernel=timed,
@@ -126,12 +136,14 @@ def predict(
     )
 
 
-def _dram_share(sampler: Sampler, buffers: int, work: Array, card: Card, warm: bool) -> float:
-    """The part of the lines that SMs ask for which come from DRAM: all once, if the L2 does not hold them already."""
-    if warm and buffers <= _STAYS * card["card.l2_bytes"]:
+def _atomic_ns(sampler: Sampler, ctas: int, card: Card) -> float:
+    """Nanoseconds that the L2 needs for the atomic operations of the grid."""
+    operations, sectors, lines = sampler.atomics(ctas)
+    if not operations:
         return 0.0
-    asked = sampler.bytes_an_instruction() * float(work.sum())
-    return min(1.0, buffers / asked) if asked else 0.0
+    one, eight, many = card.get("memory.atomic_ns", (2.5, 1.32, 0.53))
+    each = float(np.interp(np.log2(max(lines, 1.0)), (0, 3, 6), (one, eight, many)))
+    return operations * each * (0.3 + 0.7 * (sectors / operations - 1) / 3)
 
 
 def _rates(simulate: Any, sampler: Sampler, work: Array, resident: int) -> list[float]:

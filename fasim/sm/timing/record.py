@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# --- an instruction: int32 words --------------------------------------------------------------------------------------------------
+# --- an instruction: int16 words --------------------------------------------------------------------------------------------------
 INSTRUCTION_FIELDS = (
     "kind",  # see classes.KINDS
     "pipe",  # see classes.PIPES
@@ -21,7 +21,7 @@ INSTRUCTION_FIELDS = (
     "argument",  # DEPBAR: how many groups may be pending; BAR: its number
     "scoreboard",  # that DEPBAR looks at; warps that BAR waits for, 0: all of the CTA
     "bytes",  # of a lane
-    "end",  # where the basic block ends that begins here, else 0
+    "length",  # of the basic block that begins here, in instructions, else 0
     "after_mma",  # of math that follows a matrix instruction: cycles after that one
     "barrier_op",  # of BAR: 0 sync, 1 arrive
 )
@@ -43,7 +43,7 @@ INSTRUCTION_FIELDS = (
     I_ARGUMENT,
     I_SCOREBOARD,
     I_BYTES,
-    I_END,
+    I_LENGTH,
     I_AFTER_MMA,
     I_BARRIER_OP,
 ) = range(20)
@@ -51,4 +51,4 @@ INSTRUCTION_WORDS = len(INSTRUCTION_FIELDS)
 #: of an access to global memory, in I_ARGUMENT
 BYPASS_L1, LOCAL_SPACE = 1, 2
 #: pipes are taken for whole numbers of these parts of a cycle
-PARTS = 8
+PARTS = 64

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from fasim.sm.timing.classes import GLOBAL_ATOMIC, GLOBAL_STORE
 from fasim.sm.timing.paths import Paths, Walk
-from fasim.sm.timing.record import I_END
+from fasim.sm.timing.record import I_KIND, I_LENGTH
 from fasim.warp import path as p
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +46,7 @@ class Sampler:
 
     def _instructions(self, entries: Array) -> int:
         blocks = entries[entries & (1 << p.TYPE_BITS) - 1 == p.BLOCK] >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
-        return int((self.records[blocks, I_END] - blocks).sum())
+        return int(self.records[blocks, I_LENGTH].sum(dtype=np.int64))
 
     def grid_work(self) -> tuple[Array, float]:
         """Warp instructions of each CTA of the grid, and how far walked CTAs at other places were from that, at most, in parts of 1.
@@ -78,21 +79,54 @@ class Sampler:
         self.place(cta)
         return self.work[cta]
 
-    def bytes_an_instruction(self) -> float:
-        """Bytes of global memory, in sectors that a CTA reads or writes, each once, for a warp instruction of it."""
-        asked = executed = 0
+    def bytes_an_instruction(self) -> tuple[float, float]:
+        """Bytes of global memory, in sectors, that a CTA reads, and that it writes, each once, for a warp instruction of it."""
+        asked = stored = executed = 0
         warps = self.paths.warps
         for cta in self.paths.ctas[:: max(1, len(self.paths.ctas) // 8)]:
             c = self.places[cta]
-            found: dict[int, int] = {}
+            found: tuple[dict[int, int], dict[int, int]] = ({}, {})
             for entries in self.paths.entries[c * warps : (c + 1) * warps]:
-                lines = entries[entries & (1 << p.TYPE_BITS) - 1 == p.LINE]
-                for each in np.unique(lines[lines >> p.LINE_SHIFT < p.LOCAL_LINES]).tolist():
-                    line = each >> p.LINE_SHIFT
-                    found[line] = found.get(line, 0) | each >> p.SECTOR_SHIFT & 15
-            asked += p.SECTOR_BYTES * sum(mask.bit_count() for mask in found.values())
+                lines, kinds = self._lines(entries)
+                for which in (0, 1):
+                    writes = (kinds == GLOBAL_STORE) | (kinds == GLOBAL_ATOMIC)
+                    for each in np.unique(lines[writes == which]).tolist():
+                        line = each >> p.LINE_SHIFT
+                        found[which][line] = found[which].get(line, 0) | each >> p.SECTOR_SHIFT & 15
+            asked += p.SECTOR_BYTES * sum(mask.bit_count() for mask in found[0].values())
+            stored += p.SECTOR_BYTES * sum(mask.bit_count() for mask in found[1].values())
             executed += self.work[cta]
-        return asked / max(executed, 1)
+        return asked / max(executed, 1), stored / max(executed, 1)
+
+    def _lines(self, entries: Array) -> tuple[Array, Array]:
+        """The entries for lines of global memory, and the kind of access of each."""
+        types = entries & (1 << p.TYPE_BITS) - 1
+        positions = entries >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
+        last = np.maximum.accumulate(np.where(types == p.GLOBAL_ACCESS, np.arange(len(entries)), 0)) if len(entries) else types
+        chosen = (types == p.LINE) & (entries >> p.LINE_SHIFT < p.LOCAL_LINES)
+        return entries[chosen], self.records[positions[last[chosen]], I_KIND]
+
+    def atomics(self, ctas: int) -> tuple[float, float, float]:
+        """Atomic operations of the grid on lines of global memory, the sectors of these, and on how many different lines they go."""
+        operations = sectors = 0
+        seen: set[int] = set()
+        walked = self.paths.ctas[: max(8, 1)]
+        alone = 0
+        for cta in walked:
+            c = self.places[cta]
+            own: set[int] = set()
+            for entries in self.paths.entries[c * self.paths.warps : (c + 1) * self.paths.warps]:
+                lines, kinds = self._lines(entries)
+                chosen = lines[kinds == GLOBAL_ATOMIC]
+                operations += len(chosen)
+                sectors += sum(int(each >> p.SECTOR_SHIFT & 15).bit_count() for each in chosen.tolist())
+                own |= set((chosen >> p.LINE_SHIFT).tolist())
+            alone += len(own)
+            seen |= own
+        scale = ctas / max(len(walked), 1)
+        # lines that each CTA has for itself grow with the grid, those that all share do not
+        different = len(seen) * scale if len(seen) == alone and len(walked) > 1 else len(seen)
+        return operations * scale, sectors * scale, float(different)
 
     def alike(self, work: Array) -> bool:
         """Whether all CTAs execute about the same."""

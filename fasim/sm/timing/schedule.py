@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fasim.arch.cards import Card
+
 Array = np.ndarray[Any, Any]
 
 
@@ -28,21 +30,52 @@ class Schedule:
         return float(self.ends.max())
 
 
-def first_wave(sms: int, resident: int, count: int) -> list[int]:
-    """The SM of each of the first CTAs: one after the other, then round again."""
-    return [i % sms for i in range(min(count, sms * resident))]
+@dataclass(frozen=True)
+class Groups:
+    """How a GPU hands out its first CTAs: groups of SMs take turns, and the one whose turn it is gets a CTA for each of its SMs.
+
+    sizes: SMs of each group, in the order of their turns. apart: SMs of a group that is served before the turns numbered `apart_turns`.
+    """
+
+    sizes: tuple[int, ...]
+    apart: int = 0
+    apart_turns: tuple[int, ...] = ()
 
 
-def schedule(work: Array, sms: int, resident: int, rates: Sequence[float], overhead: float) -> Schedule:
+def groups_of(card: Card) -> Groups:
+    """As the card's data says; SMs one after the other where it says nothing."""
+    sizes = tuple(card.get("launch.gpcs", ())) or (card.sms,)
+    return Groups(sizes, card.get("launch.apart", 0), tuple(card.get("launch.apart_turns", ())))
+
+
+def first_wave(groups: Groups, resident: int, count: int) -> list[int]:
+    """The SM of each of the first CTAs, in the order of their numbers."""
+    starts = [sum(groups.sizes[:i]) for i in range(len(groups.sizes))]
+    apart_first = sum(groups.sizes)
+    placed: list[int] = []
+    apart_left = resident if groups.apart else 0
+    for turn in range(len(groups.sizes) * resident + 1):
+        if apart_left and (turn in groups.apart_turns or turn == len(groups.sizes) * resident):
+            for _ in range(apart_left if turn == len(groups.sizes) * resident else 1):
+                placed += range(apart_first, apart_first + groups.apart)
+                apart_left -= 1
+        if turn < len(groups.sizes) * resident:
+            group = turn % len(groups.sizes)
+            placed += range(starts[group], starts[group] + groups.sizes[group])
+    return placed[:count]
+
+
+def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float) -> Schedule:
     """Hand out CTAs.
 
     work: warp instructions of each CTA. rates[k]: warp instructions a cycle of one CTA while its SM holds k + 1. overhead: cycles from the
     end of a CTA to the first instruction of the next in its place.
     """
+    sms = sum(groups.sizes) + groups.apart
     orders: list[list[int]] = [[] for _ in range(sms)]
     left: list[list[float]] = [[] for _ in range(sms)]  # work of the CTAs that an SM holds
     now = np.zeros(sms)
-    placed = first_wave(sms, resident, len(work))
+    placed = first_wave(groups, resident, len(work))
     for cta, sm in enumerate(placed):
         orders[sm].append(cta)
         left[sm].append(float(work[cta]) + overhead * rates[0])

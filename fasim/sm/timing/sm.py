@@ -42,7 +42,7 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     Raises: FasimError if the paths do not fit the code, which is a fault of fasim.
     """
     flat, begins, ends = paths.arrays()
-    stalls = np.zeros((len(records), len(STALLS)), np.int64)
+    stalls = np.zeros((len(records), len(STALLS)), np.int32)
     busy = np.zeros((4, len(PIPES)), np.int64)
     spans = np.zeros((len(order), 2), np.int64)
     log, totals = np.zeros((events, 5), np.int64), np.zeros(5, np.int64)

@@ -138,7 +138,8 @@ def test_instruction_cache(h200):
 @pytest.mark.parametrize(
     ("value", "unit", "expected"),
     [
-        (1.0003, "cycles", 1), (5.98, "cycles", 6), (2.233, "cycles", 2.23), (18.125, "cycles", 18), (3.95, "cycles", 4), (1.6, "cycles", 1.6), (0.02, "us", 0.02), (279.66, "cycles", 280),
+        (1.0003, "cycles", 1), (5.98, "cycles", 6), (2.233, "cycles", 2.23), (18.125, "cycles", 18),
+        (3.95, "cycles", 4), (1.6, "cycles", 1.6), (0.02, "us", 0.02), (279.66, "cycles", 280),
         (4328.4, "GB/s", 4328), (0.513, "us", 0.513), (32768.0, "bytes", 32768), (0.0, "cycles", 0),
     ],
 )  # fmt: skip

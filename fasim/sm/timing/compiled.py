@@ -1,0 +1,47 @@
+"""numba for the functions of this package: compiled once for each state of their sources, and kept beside the other caches."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from fasim.toolchain.cache import cache_dir
+
+F = TypeVar("F")
+
+
+@functools.cache
+def _digest() -> str:
+    """Of all that is compiled in: numba itself notices changes of a function's own file only."""
+    folder = Path(__file__).parent
+    paths = [*sorted(folder.glob("*.py")), folder.parents[1] / "warp" / "path.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def _compile(function: F, **options: Any) -> F:
+    """A compiled function that lets other threads run; `.py_func` is the function itself."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_dir() / "numba" / _digest())
+    try:
+        return numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", **options)(function)  # type: ignore[no-any-return]
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def source(function: Any) -> Any:
+    """The function that was compiled, as plain Python."""
+    return function.py_func
+
+
+def njit(function: F) -> F:
+    """A compiled function that lets other threads run; `.py_func` is the function itself."""
+    return _compile(function)
+
+
+def inlined(function: F) -> F:
+    """The same for a small function, which becomes part of its callers: passing many arrays costs more than it does."""
+    return _compile(function, inline="always")
