@@ -114,7 +114,8 @@ class TimedLaunch:
     problem; from_code: they are those that the machine code executes, since nobody said how many the problem has. tflops: by time_us.
     bound: the busiest resource, "launch overhead", or "latency" with the reason why most warp cycles are lost. resources: how busy each
     is, in percent, busiest first. stalls: percent of warp cycles by ncu's names of reasons, most first. lines, steps: those that cost most
-    first. error: of predictions for this card; None: not measured. measured: only for recordings made on such a card.
+    first. error: of predictions for this card; None: not measured. data_source: where the card's figures come from; taken_over: how many of
+    them are another card's, since nobody has published its own. measured: only for recordings made on such a card.
     """
 
     label: str
@@ -147,6 +148,8 @@ class TimedLaunch:
     roofline: Roofline
     sampled: Sampled
     error: Accuracy | None
+    data_source: str
+    taken_over: int
     measured: MeasuredTime | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -248,6 +251,8 @@ def timed_launch(found: Prediction, about: About) -> TimedLaunch:
         roofline=roof,
         sampled=_sampled(found),
         error=accuracy(card, kernel.name, int(np.prod(found.grid))),
+        data_source=card.source,
+        taken_over=len(card.taken_over),
         measured=_measured(about.measured, microseconds),
         notes=list(found.notes),
     )

@@ -82,6 +82,7 @@ def facts(launch: TimedLaunch) -> list[tuple[str, str]]:
         ("busy", ", ".join(f"{each.name} {each.percent:.0f} %" for each in launch.resources if each.percent >= _LEAST_PERCENT)),
         ("roofline", _roofline(launch)),
         ("simulated", _sampled(launch)),
+        ("data", data_text(launch)),
     ]
     return rows + [("note", note) for note in launch.notes]
 
@@ -110,6 +111,11 @@ def error_text(error: Accuracy | None) -> str:
     worst = "" if error.worst_percent is None else f", worst {error.worst_percent:.1f} %"
     launches = f" over {error.launches} recorded launches" if error.launches else ""
     return f"\N{PLUS-MINUS SIGN} {error.mean_percent:.1f} % mean{worst}{launches}"
+
+
+def data_text(launch: TimedLaunch) -> str:
+    """Where the card's figures come from."""
+    return launch.data_source + (f"; {launch.taken_over} figures of another card, as nobody published its own" if launch.taken_over else "")
 
 
 def _occupancy(launch: TimedLaunch) -> str:
@@ -221,15 +227,26 @@ def _print_many(launches: Sequence[TimedLaunch], view: View) -> None:
     rows += [("source", text) for text in dict.fromkeys(each.source for each in launches)] if len(kernels) == 1 else []
     for gpu, card in {each.gpu: each for each in launches}.items():
         rows.append(("GPU", f"{gpu}: {card.card} ({card.arch}); error of predictions: {error_text(card.error)}"))
+        rows.append(("GPU", f"    data: {data_text(card)}"))
     rows.append(("caches", "as the launch before left them" if first.warm else "without the buffers"))
     print("\n".join(aligned(rows)))
     print()
     console.print(side_by_side(launches))
+    print(f"\n{sampling_summary(launches)}")
     if errors := [each.measured.error_percent for each in launches if each.measured is not None]:
-        print(f"\n{len(errors)} measured: {error_summary(errors)}")
+        print(f"{len(errors)} measured: {error_summary(errors)}")
     if len(launches) <= MOST_COLUMNS and (table := _places_side_by_side(launches, view.lines)) is not None:
         print()
         console.print(table)
+
+
+def sampling_summary(launches: Sequence[TimedLaunch]) -> str:
+    """How much was inferred instead of simulated, of the launch where that is most."""
+    parts = [each.sampled for each in launches]
+    beyond = max(100 * (1 - part.simulated_cycles / max(each.cycles, 1)) for each, part in zip(launches, parts, strict=True))
+    inferred = max(part.work_error_percent for part in parts)
+    extrapolated = f"up to {beyond:.0f} % of the cycles extrapolated" if beyond >= 0.5 else "no cycles extrapolated"
+    return f"One SM simulated, {extrapolated}" + (f"; work of CTAs inferred within {inferred:.1f} %" if inferred else "")
 
 
 def error_summary(errors: Sequence[float]) -> str:

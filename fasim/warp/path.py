@@ -6,7 +6,7 @@ An entry is two words: the warp, then what `fasim.sm.timing.record` describes.
 from __future__ import annotations
 
 from fasim.isa.machine import C_PATH, C_SCRATCH, C_SITES, CONST_WINDOW, CP_ASYNC, GENERIC, GLOBAL, LDMATRIX, LOCAL, SHARED, STMATRIX
-from fasim.isa.operands import P_BYTES, P_SPACE, P_VECTOR, Q_SOURCE, Q_SOURCE_SIZE
+from fasim.isa.operands import BAR_COUNT, BAR_NUMBER, P_BYTES, P_SPACE, P_VECTOR, Q_SOURCE, Q_SOURCE_SIZE
 from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.accounts import S_LAST, SITE_BYTES
 from fasim.warp.memory import lane_address, lane_addresses, window
@@ -50,6 +50,15 @@ def put(path: int, warp: int, word: int) -> None:
 def note_block(ctx: int, warp: int, position: int) -> None:
     """A basic block begins."""
     put(peek_i64(ctx + C_PATH), warp, BLOCK | position << POSITION_SHIFT)
+
+
+@machine_code
+def note_barrier(ctx: int, warp: int, registers: int, operands: int, lane: int) -> None:
+    """A bar: its number, and behind it how many warps it waits for, 0 for all."""
+    count = peek_i32(operands + BAR_COUNT)
+    threads = peek_u32(registers + count + 4 * lane) if count >= 0 else 0
+    number = peek_u32(registers + peek_i32(operands + BAR_NUMBER) + 4 * lane)
+    put(peek_i64(ctx + C_PATH), warp, BARRIER_ENTRY | ((threads + 31) >> 5 << 4 | number & 15) << DETAIL_SHIFT)
 
 
 @machine_code

@@ -95,7 +95,7 @@ from fasim.warp.access import access_memory
 from fasim.warp.calls import call, ret
 from fasim.warp.copy import cp_commit, cp_wait, queue_at
 from fasim.warp.memory import note_error
-from fasim.warp.path import note_block, path_full
+from fasim.warp.path import note_barrier, note_block, path_full
 from fasim.warp.schedule import FAIR_INSTRUCTIONS
 from fasim.warp.splits import (
     NEVER,
@@ -337,6 +337,8 @@ def run_warp(ctx: int, warp: int) -> int:
                 if mask == 0:
                     break
             elif kind == BAR:
+                if peek_i64(ctx + C_PATH):
+                    note_barrier(ctx, warp, registers, operands, first_bit(execute))
                 if arrive(ctx, warp, registers, operands, execute):
                     status = failure(ctx, warp, pc, mask)
                     break

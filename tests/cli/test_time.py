@@ -56,7 +56,7 @@ def test_the_table_of_one_launch(time):
     lines = [line.rstrip() for line in done.out.splitlines()]
     labels = [line.split("  ")[0] for line in lines[: lines.index("")]]
     assert labels == [
-        "kernel", "source", "GPU", "grid x block", "time", "cycles", "occupancy", "bound by", "busy", "roofline", "simulated",
+        "kernel", "source", "GPU", "grid x block", "time", "cycles", "occupancy", "bound by", "busy", "roofline", "simulated", "data",
     ]  # fmt: skip
     assert lines[0].endswith("fa_v21 n=128 batch=1 heads=1 head_dim=64 bc=32 layout=padded causal=false")
     assert re.search(r"us predicted, [\d.]+ TFLOPS; error of predictions: ", lines[4])
@@ -139,7 +139,18 @@ def test_recordings_and_folders(time):
     done = time(str(RECORDINGS / "cases" / "votes.zip"), str(RECORDINGS / "cases" / "nested.zip"))
     assert done.code == 0, done.err
     names = [line.split()[0] for line in done.out.splitlines() if line.startswith(("votes ", "nested "))]
+    assert "\nOne SM simulated, no cycles extrapolated\n" in done.out
     assert names == ["votes", "nested"] and "2 measured: mean absolute error " in done.out
+
+
+def test_cards_that_take_figures_over(time):
+    from fasim.arch.cards import card
+
+    rows = record_of(time("axpy", "--n", "64", "--gpu", "h200,a100", "--json"))
+    assert [row["data_source"] for row in rows] == [card(name).source for name in ("h200", "a100")]
+    assert rows[0]["taken_over"] == 0 < rows[1]["taken_over"] == len(card("a100").taken_over)
+    out = time("axpy", "--n", "64", "--gpu", "h200,a100").out
+    assert f"data: {card('a100').source}; {rows[1]['taken_over']} figures of another card" in out
 
 
 @needs_recordings

@@ -27,7 +27,7 @@ def _compile(function: F, **options: Any) -> F:
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_dir() / "numba" / _digest())
     try:
-        return numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", _nrt=False, **options)(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = before
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fasim.arch.cards import Card
-from fasim.sm.timing.engine import CONSTANTS
 from fasim.sm.timing.record import PARTS
+from fasim.sm.timing.state import CONSTANTS
 
 Array = np.ndarray[Any, Any]
 
@@ -17,7 +17,17 @@ LINE_BYTES, SECTOR_BYTES = 128, 32
 L1_WAYS = 16
 
 
-def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram_share: float = 0.0, stored_share: float = 0.0, clock_mhz: float = 0.0, shared: bool = False, stagger: int = 0) -> Array:
+def constants(
+    card: Card,
+    *,
+    smem_config_bytes: int = 0,
+    busy_sms: int = 0,
+    dram_share: float = 0.0,
+    stored_share: float = 0.0,
+    clock_mhz: float = 0.0,
+    shared: bool = False,
+    stagger: int = 0,
+) -> Array:
     """int64, in the order of `CONSTANTS`.
 
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
@@ -40,19 +50,18 @@ def constants(card: Card, *, smem_config_bytes: int = 0, busy_sms: int = 0, dram
         "wavefront": card["latency.wavefront"],
         "store_extra": card["mio.store_register_cycles"],
         "barrier_each": card["barrier.a_warp"],
-        "branch_taken": card["branch.taken"],
         "cta_spacing": card["launch.cta_spacing"],
         "cta_turnover": card["launch.cta_turnover"],
         "l1_sets": cache_bytes // (LINE_BYTES * L1_WAYS),
         "l1_ways": L1_WAYS,
-        "l2_parts_a_sector": round(SECTOR_BYTES / card["memory.sm_l2_bytes_a_cycle"] * PARTS),
-        "share_parts_a_sector": round(SECTOR_BYTES / share * PARTS) if busy_sms else 0,
+        "l2_sector": round(SECTOR_BYTES / card["memory.sm_l2_bytes_a_cycle"] * PARTS),
+        "share_sector": round(SECTOR_BYTES / share * PARTS) if busy_sms else 0,
         "l2_latency": round((card["memory.l2_latency"] - card["memory.l1_latency"]) * slower),
         "far_latency": round((card["memory.l2_far_latency"] - card["memory.l1_latency"]) * slower) if shared else 0,
         "dram_latency": round((card["memory.dram_latency"] - card["memory.l1_latency"]) * slower),
-        "dram_parts_a_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
+        "dram_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
         "dram_share": round(1024 * dram_share),
-        "writes_parts_a_sector": round(SECTOR_BYTES / write * PARTS),
+        "write_sector": round(SECTOR_BYTES / write * PARTS),
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
         "tag_queue": 256,

@@ -16,10 +16,10 @@ from fasim.sm.timing import record as r
 Array = np.ndarray[Any, Any]
 
 _PIPE_OF_CLASS = {
-    "fma": (c.FMA_HEAVY, 2),
+    "fma": (c.FMA_HEAVY, r.EITHER_HALF),
     "fma_heavy": (c.FMA_HEAVY, 0),
     "imad_wide": (c.FMA_HEAVY, 0),
-    "fp16": (c.FMA_HEAVY, 1),
+    "fp16": (c.FMA_HEAVY, r.BOTH_HALVES),
     "alu": (c.ALU, 0),
     "uniform": (c.UNIFORM, 0),
     "fp64": (c.FP64, 0),
@@ -195,9 +195,5 @@ def _fill_queued(row: Array, ins: Instruction, kind: int, card: Card) -> None:
         row[r.I_SCOREBOARD] = int(names[0][2:]) if names else -1
         row[r.I_ARGUMENT] = numbers[0] if numbers else 0
     elif kind == c.BARRIER:
-        numbers = [operand.value for operand in ins.operands if isinstance(operand, Number)]
-        registers = any(isinstance(operand, Register) and not operand.is_zero for operand in ins.operands)
         row[r.I_BARRIER_OP] = int("ARV" in ins.modifiers)
-        row[r.I_ARGUMENT] = -1 if registers else numbers[0] if numbers else 0
-        row[r.I_SCOREBOARD] = -(-numbers[1] // 32) if len(numbers) > 1 and not registers else 0
         row[r.I_LATENCY] = card["barrier.release"]

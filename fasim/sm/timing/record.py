@@ -6,7 +6,7 @@ from __future__ import annotations
 INSTRUCTION_FIELDS = (
     "kind",  # see classes.KINDS
     "pipe",  # see classes.PIPES
-    "both",  # 1: takes both halves of the FMA pipe, 2: either
+    "both",  # BOTH_HALVES, EITHER_HALF of the FMA pipe
     "interval",  # for which it takes the pipe, in parts of a cycle (see PARTS)
     "slots",  # of the math dispatch; 0: does not go through it
     "even",  # registers read over each bank
@@ -18,8 +18,8 @@ INSTRUCTION_FIELDS = (
     "read_scoreboard",
     "wait_mask",
     "latency",
-    "argument",  # DEPBAR: how many groups may be pending; BAR: its number
-    "scoreboard",  # that DEPBAR looks at; warps that BAR waits for, 0: all of the CTA
+    "argument",  # DEPBAR: how many groups may be pending; an access to global memory: BYPASS_L1, LOCAL_SPACE
+    "scoreboard",  # that DEPBAR looks at
     "bytes",  # of a lane
     "length",  # of the basic block that begins here, in instructions, else 0
     "after_mma",  # of math that follows a matrix instruction: cycles after that one
@@ -48,6 +48,7 @@ INSTRUCTION_FIELDS = (
     I_BARRIER_OP,
 ) = range(20)
 INSTRUCTION_WORDS = len(INSTRUCTION_FIELDS)
+BOTH_HALVES, EITHER_HALF = 1, 2
 #: of an access to global memory, in I_ARGUMENT
 BYPASS_L1, LOCAL_SPACE = 1, 2
 #: pipes are taken for whole numbers of these parts of a cycle

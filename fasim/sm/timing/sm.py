@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fasim.errors import FasimError
+from fasim.sm.timing import state as st
 from fasim.sm.timing.classes import PIPES
-from fasim.sm.timing.engine import STALLS, run_sm
+from fasim.sm.timing.engine import DEADLOCK, run_sm
 from fasim.sm.timing.paths import Paths
 from fasim.sm.timing.record import PARTS
 
@@ -22,8 +23,8 @@ class SmRun:
     """What one SM did.
 
     cycles: until the last CTA ended. spans: first and last cycle of each CTA. stalls: warp cycles by instruction and reason (`STALLS`).
-    busy: cycles of each pipe by sub-partition (`PIPES`). instructions: warp instructions. wavefronts: of the load-store unit. sectors:
-    asked of L1. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
+    busy: cycles of each pipe by sub-partition (`PIPES`). instructions: warp instructions. wavefronts: of the load-store unit.
+    sectors_read, sectors_stored: from and to the L2. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
     """
 
     cycles: int
@@ -32,7 +33,8 @@ class SmRun:
     busy: Array
     instructions: int
     wavefronts: int
-    sectors: int
+    sectors_read: int
+    sectors_stored: int
     events: Array
 
 
@@ -42,15 +44,24 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     Raises: FasimError if the paths do not fit the code, which is a fault of fasim.
     """
     flat, begins, ends = paths.arrays()
-    stalls = np.zeros((len(records), len(STALLS)), np.int32)
-    busy = np.zeros((4, len(PIPES)), np.int64)
-    spans = np.zeros((len(order), 2), np.int64)
-    log, totals = np.zeros((events, 5), np.int64), np.zeros(5, np.int64)
+    stalls = np.zeros((len(records), len(st.STALLS)), np.int32)
+    busy = np.zeros((st.SUBS, len(PIPES)), np.int64)
+    spans, log = np.zeros((len(order), 2), np.int64), np.zeros((events, 5), np.int64)
     streams = np.array([place * paths.warps for place in order], np.int64)
-    cycles = run_sm(
-        records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, resident, constants, stalls, busy, spans, log, totals
-    )
+    buffers = st.buffers(resident * paths.warps, resident, constants)
+    cycles = run_sm(records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, constants, buffers, stalls, busy, spans, log)
     if cycles < 0:
-        why = "its warps wait for each other" if cycles == -1 else "an access was recorded that no instruction made"
+        why = "its warps wait for each other" if cycles == DEADLOCK else "an access was recorded that no instruction made"
         raise FasimError(f"the timing model cannot follow this kernel: {why}")
-    return SmRun(int(cycles), spans, stalls, busy / PARTS, int(totals[0]), int(totals[1]), int(totals[2]), log[: int(totals[3])])
+    sm = buffers[9]
+    return SmRun(
+        cycles=int(cycles),
+        spans=spans,
+        stalls=stalls,
+        busy=busy / PARTS,
+        instructions=int(sm[st.M_INSTRUCTIONS]),
+        wavefronts=int(sm[st.M_WAVEFRONTS]),
+        sectors_read=int(sm[st.M_SECTORS_READ]),
+        sectors_stored=int(sm[st.M_SECTORS_STORED]),
+        events=log[: int(sm[st.M_EVENTS])],
+    )

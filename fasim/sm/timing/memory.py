@@ -1,0 +1,96 @@
+"""The way of an access out of the SM: tags of the L1, the L2 with its two parts, DRAM."""
+
+from __future__ import annotations
+
+from fasim.sm.timing import state as st
+from fasim.sm.timing.compiled import inlined
+from fasim.sm.timing.record import PARTS
+from fasim.sm.timing.state import Array
+from fasim.warp.path import LOCAL_LINES
+
+#: for spreading line numbers evenly (Knuth's multiplicative hash)
+_HASH = 2654435761
+
+
+@inlined
+def sectors_of(mask: int) -> int:
+    """Bits set of four."""
+    return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1)
+
+
+@inlined
+def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
+    """Where a line is in the L1, now used last; -1 if it is not there and not to be made."""
+    ways = k[st.K_L1_WAYS]
+    first = ((line ^ line >> 7 ^ line >> 14) % k[st.K_L1_SETS]) * ways
+    slot, oldest = -1, first
+    for i in range(first, first + ways):
+        if lines[i, st.L_TAG] == line:
+            slot = i
+            break
+        if lines[i, st.L_USED] < lines[oldest, st.L_USED]:
+            oldest = i
+    sm[st.M_TICKS] += 1
+    if slot < 0 and make:
+        slot = oldest
+        lines[slot, st.L_TAG], lines[slot, st.L_VALID], lines[slot, st.L_READY] = line, 0, 0
+    if slot >= 0:
+        lines[slot, st.L_USED] = sm[st.M_TICKS]
+    return slot
+
+
+@inlined
+def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, lines: Array, touched: Array) -> int:
+    """When the sectors of a line have come, counted like the beginning of an L1 hit."""
+    missing, come, slot = sectors, t, -1
+    if cached and k[st.K_L1_SETS] > 0:
+        slot = find_line(line, k, sm, lines, True)
+        missing = sectors & ~lines[slot, st.L_VALID]
+        come = max(t, lines[slot, st.L_READY])
+    if missing != 0:
+        count = sectors_of(missing)
+        sm[st.M_SECTORS_READ] += count
+        now = t * PARTS
+        # a request takes a cycle, however few sectors it asks for
+        sm[st.M_L2_BUS] = max(sm[st.M_L2_BUS], now) + max(count * k[st.K_L2_SECTOR], PARTS)
+        sm[st.M_L2_SHARE] = max(sm[st.M_L2_SHARE], now) + count * k[st.K_SHARE_SECTOR]
+        done = max(sm[st.M_L2_BUS], sm[st.M_L2_SHARE])
+        latency = k[st.K_L2_LATENCY]
+        if line < LOCAL_LINES:
+            # half of the lines that SMs of both parts of the L2 read have their home in the other one: at first they come from there
+            at = (line * _HASH >> 12) % st.TOUCHED
+            if k[st.K_FAR_LATENCY] > 0 and touched[at] != line:
+                touched[at] = line
+                if line * _HASH >> 9 & 1:
+                    latency = k[st.K_FAR_LATENCY]
+            # lines that no SM has asked for yet come from DRAM; neighbours are asked for together
+            if k[st.K_DRAM_SHARE] > 0 and ((line >> 7) * _HASH >> 8) % 1024 < k[st.K_DRAM_SHARE]:
+                sm[st.M_DRAM] = max(sm[st.M_DRAM], now) + count * k[st.K_DRAM_SECTOR]
+                done = max(done, sm[st.M_DRAM])
+                latency = k[st.K_DRAM_LATENCY]
+        arrival = done // PARTS + latency
+        if slot >= 0:
+            lines[slot, st.L_VALID] |= missing
+            lines[slot, st.L_READY] = max(lines[slot, st.L_READY], arrival)
+        come = max(come, arrival)
+    return come
+
+
+@inlined
+def keep_stored(line: int, sectors: int, t: int, k: Array, sm: Array, lines: Array) -> None:
+    """A store to local memory leaves its data in the L1, too."""
+    if k[st.K_L1_SETS] > 0:
+        slot = find_line(line, k, sm, lines, True)
+        if lines[slot, st.L_VALID] == 0:
+            lines[slot, st.L_READY] = t
+        lines[slot, st.L_VALID] |= sectors
+
+
+@inlined
+def send_stored(sectors: int, local: bool, t: int, k: Array, sm: Array) -> None:
+    """Stores go to the L2, and in the end to DRAM if they do not fit."""
+    sm[st.M_SECTORS_STORED] += sectors
+    sm[st.M_WRITE_FREE] = max(sm[st.M_WRITE_FREE], t * PARTS) + sectors * k[st.K_WRITE_SECTOR]
+    if not local and k[st.K_STORED_SHARE] > 0:
+        sm[st.M_DRAM] = max(sm[st.M_DRAM], t * PARTS) + sectors * k[st.K_DRAM_SECTOR] * k[st.K_STORED_SHARE] // 1024
+        sm[st.M_WRITE_FREE] = max(sm[st.M_WRITE_FREE], sm[st.M_DRAM] - k[st.K_WRITE_BEHIND] * PARTS)

@@ -1,0 +1,227 @@
+"""The state of the simulated SM, as arrays of int64 whose columns are named here; the engine's parts share them.
+
+Times are cycles, but for pipes, buses and what looks up tags, which are taken for parts of a cycle (`record.PARTS`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fasim.sm.timing.classes import PIPES
+
+Array = np.ndarray[Any, Any]
+
+#: later than anything
+NEVER = 1 << 60
+SUBS = 4
+SCOREBOARDS = 6
+BARRIERS = 16
+
+# --- what keeps a warp from issuing, by ncu's names ---------------------------------------------------------------------------------
+STALLS = (
+    "selected",
+    "wait",
+    "short_scoreboard",
+    "long_scoreboard",
+    "barrier",
+    "branch_resolving",
+    "math_pipe_throttle",
+    "dispatch_stall",
+    "mio_throttle",
+    "lg_throttle",
+    "not_selected",
+    "membar",
+    "no_instruction",
+)
+(
+    SELECTED,
+    WAIT,
+    SHORT_SCOREBOARD,
+    LONG_SCOREBOARD,
+    AT_BARRIER,
+    BRANCH_RESOLVING,
+    MATH_PIPE_THROTTLE,
+    DISPATCH_STALL,
+    MIO_THROTTLE,
+    LG_THROTTLE,
+    NOT_SELECTED,
+    MEMBAR,
+    NO_INSTRUCTION,
+) = range(len(STALLS))
+
+# --- a warp slot ------------------------------------------------------------------------------------------------------------------
+(
+    W_POSITION,  # of its next entry, and where its entries end
+    W_LIMIT,
+    W_PC,  # its next instruction, and where the basic block ends
+    W_BLOCK_END,
+    W_ALIVE,
+    W_EARLIEST,  # cycle for its next instruction, as far as that is known
+    W_READY,  # the same by stall counts alone
+    W_SINCE,  # what it has waited for is accounted until here
+    W_MMA_AT,  # when its last matrix instruction, its last of the XU began
+    W_XU_AT,
+    W_HELD,  # until when a pipe was taken, and which reason that was
+    W_HELD_BY,
+    W_WAITS_FOR,
+    W_AGE,
+    W_QUEUED,  # instructions of it that the load-store unit has not begun
+    W_COPIES,  # when its copies are there
+    W_COMMITTED,  # groups of copies, and those that the load-store unit has seen
+    W_SERVED,
+) = range(18)
+WARP_WORDS = 18
+#: of each scoreboard of a warp: when it is released, instructions not begun that hold it, whether memory outside of the SM does
+B_RELEASED, B_UNSERVED, B_LONG = range(3)
+#: groups of copies of a warp whose times are kept
+GROUPS = 64
+
+# --- a CTA slot --------------------------------------------------------------------------------------------------------------------
+C_CTA, C_LIVE, C_STARTS_AT = range(3)
+
+# --- a sub-partition -------------------------------------------------------------------------------------------------------------------
+(
+    S_WAKE,  # when its scheduler is to be looked at
+    S_LAST,  # the warp that issued last
+    S_MATH_FREE,  # when the dispatch of math is free, and the ports to the two banks of registers
+    S_EVEN_FREE,
+    S_ODD_FREE,
+    S_MEMBERS,  # warp slots
+    S_WORDS,  # of registers, that the load-store unit has still to move
+    S_HEAD,  # of its queue
+    S_TAIL,
+    S_LSU_FREE,  # when the load-store unit may take another instruction of it
+) = range(10)
+SUB_WORDS = 10
+#: of a queue: warp slot, instruction, entry (-1: no lane takes part), cycle of issue
+Q_WARP, Q_PC, Q_ENTRY, Q_TIME = range(4)
+QUEUE_ENTRIES = 256
+
+# --- the SM -----------------------------------------------------------------------------------------------------------------------
+(
+    M_LSU_WAKE,  # when the load-store unit is to be looked at, when it is free, whose turn it is
+    M_LSU_FREE,
+    M_LSU_TURN,
+    M_TAG_FREE,  # when tags can be looked up, stores be sent, special registers be read
+    M_WRITE_FREE,
+    M_ADU_FREE,
+    M_FILL_FREE,  # data of copies: when all that have come are written; the ring of those to be written; those that have come
+    M_FILL_HEAD,
+    M_FILL_TAIL,
+    M_FILL_SEEN,
+    M_L2_BUS,  # the way from L2, its share among SMs, DRAM
+    M_L2_SHARE,
+    M_DRAM,
+    M_TICKS,
+    M_START_WAKE,  # CTAs: when the next one starts, the last one started, the next one's number, how many have ended, warps started
+    M_LAST_START,
+    M_NEXT_CTA,
+    M_ENDED,
+    M_SEQUENCE,
+    M_FINISHED,  # the cycle of the last instruction
+    M_INSTRUCTIONS,  # totals
+    M_WAVEFRONTS,
+    M_SECTORS_READ,
+    M_SECTORS_STORED,
+    M_EVENTS,
+    M_FAULT,
+) = range(26)
+SM_WORDS = 26
+#: of a fill: when it can be written, how long that takes, when its data came
+F_AT, F_SIZE, F_COME = range(3)
+FILLS = 4096
+
+# --- a line of the L1 --------------------------------------------------------------------------------------------------------------
+L_TAG, L_VALID, L_READY, L_USED = range(4)
+#: lines whose first fetch is remembered
+TOUCHED = 1 << 15
+
+# --- the constants of a card that the engine needs -----------------------------------------------------------------------------------
+CONSTANTS = (
+    "decoupling",  # cycles that register reads may be behind
+    "xu_queue",  # cycles from the start of an instruction until the same warp may issue the next one
+    "mma_queue",
+    "warp_entries",  # of the load-store unit's queue
+    "queue_words",  # registers, for each sub-partition
+    "wavefront",  # cycles of a wavefront to one sub-partition
+    "store_extra",
+    "barrier_each",
+    "cta_spacing",
+    "cta_turnover",
+    "cta_rate",
+    "l1_sets",
+    "l1_ways",
+    "l2_sector",  # parts of a cycle for a sector on each way
+    "share_sector",
+    "dram_sector",
+    "write_sector",
+    "l2_latency",  # beyond the L1
+    "far_latency",
+    "dram_latency",
+    "dram_share",  # of 1024 lines
+    "stored_share",
+    "write_behind",  # cycles that stores may be behind
+    "adu_interval",
+    "commit",
+    "tag_queue",
+    "stagger",
+)
+(
+    K_DECOUPLING,
+    K_XU_QUEUE,
+    K_MMA_QUEUE,
+    K_WARP_ENTRIES,
+    K_QUEUE_WORDS,
+    K_WAVEFRONT,
+    K_STORE_EXTRA,
+    K_BARRIER_EACH,
+    K_CTA_SPACING,
+    K_CTA_TURNOVER,
+    K_CTA_RATE,
+    K_L1_SETS,
+    K_L1_WAYS,
+    K_L2_SECTOR,
+    K_SHARE_SECTOR,
+    K_DRAM_SECTOR,
+    K_WRITE_SECTOR,
+    K_L2_LATENCY,
+    K_FAR_LATENCY,
+    K_DRAM_LATENCY,
+    K_DRAM_SHARE,
+    K_STORED_SHARE,
+    K_WRITE_BEHIND,
+    K_ADU_INTERVAL,
+    K_COMMIT,
+    K_TAG_QUEUE,
+    K_STAGGER,
+) = range(len(CONSTANTS))
+
+
+def buffers(slots: int, resident: int, k: Array) -> tuple[Array, ...]:
+    """The arrays that the engine works on, as at the beginning: warps, scoreboards, groups, CTA slots, barriers, sub-partitions, members,
+    pipes, queues, the SM, fills, lines, touched."""
+    warps = np.zeros((slots, WARP_WORDS), np.int64)
+    warps[:, W_EARLIEST] = NEVER
+    boards = np.zeros((slots, SCOREBOARDS, 3), np.int64)
+    groups = np.zeros((slots, GROUPS), np.int64)
+    ctas = np.zeros((resident, 3), np.int64)
+    ctas[:, C_STARTS_AT] = NEVER
+    barriers = np.zeros((resident, BARRIERS, 2), np.int64)  # warps that have arrived, warps that are expected
+    subs = np.zeros((SUBS, SUB_WORDS), np.int64)
+    subs[:, S_WAKE], subs[:, S_LAST] = NEVER, -1
+    members = np.zeros((SUBS, max(-(-slots // SUBS), 1)), np.int64)
+    for w in range(slots):
+        sub = w % SUBS
+        members[sub, subs[sub, S_MEMBERS]] = w
+        subs[sub, S_MEMBERS] += 1
+    pipes = np.zeros((SUBS, len(PIPES)), np.int64)
+    queues = np.zeros((SUBS, QUEUE_ENTRIES, 4), np.int64)
+    sm = np.zeros(SM_WORDS, np.int64)
+    sm[M_LSU_WAKE] = NEVER
+    fills = np.zeros((FILLS, 3), np.int64)
+    lines = np.zeros((max(1, int(k[K_L1_SETS] * k[K_L1_WAYS])), 4), np.int64)
+    lines[:, L_TAG] = -1
+    touched = np.full(TOUCHED, -1, np.int64)
+    return warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, fills, lines, touched
