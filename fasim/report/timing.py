@@ -313,7 +313,7 @@ def _measured(timing: Timing | None, microseconds: float) -> MeasuredTime | None
 
 def _by_reason(cycles: Array, total: int) -> dict[str, float]:
     """Percent of warp cycles by reason, most first."""
-    from fasim.sm.timing.engine import STALLS
+    from fasim.sm.timing.state import STALLS
 
     shares = {reason: 100 * int(count) / max(int(total), 1) for reason, count in zip(STALLS, cycles, strict=True) if count}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

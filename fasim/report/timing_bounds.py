@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _SUB_PARTITIONS, _SECTOR_BYTES, _LANES = 4, 32, 32
+#: that an SM sends to the L2 at most
+_SECTORS_STORED_A_CYCLE = 1
 #: what the report calls pipes; the halves of the FMA pipe are told of together
 _PIPE_NAMES = {
     "alu": "ALU pipe",
@@ -56,8 +58,9 @@ class Roofline:
     """Where a launch stands under the roofline of its card.
 
     flops: operations; tflops: by the predicted time. dram_bytes: of the buffers, each once, as DRAM gives and takes them at least if caches
-    are cold. read_bytes: from DRAM in this prediction. l2_bytes: that SMs read from the L2. flops_a_dram_byte, flops_a_l2_byte: None
-    without such bytes. roofs: the card's, of the pipe that most operations use first. percent: tflops of what the roofs allow.
+    are cold. read_bytes: from DRAM in this prediction. l2_bytes: that SMs read from the L2 and store to it. flops_a_dram_byte,
+    flops_a_l2_byte: None without such bytes. roofs: the card's, of the pipe that most operations use first. percent: tflops of what the
+    roofs allow.
     """
 
     flops: int
@@ -87,9 +90,10 @@ def resources(found: Prediction) -> list[Resource]:
     parts["ADU"] = float(run.busy[:, ADU_PIPE].sum()) / cycles
     parts["load-store unit"] = float(run.busy[:, LSU].sum()) / cycles
     l2_rate, dram_rate = _memory_rates(found)
-    read = run.sectors * _SECTOR_BYTES / cycles
-    parts["L2"] = read / l2_rate
-    parts["DRAM"] = read * found.dram_share / dram_rate
+    read = run.sectors_read * _SECTOR_BYTES / cycles
+    parts["L2 reads"] = read / l2_rate
+    parts["L2 writes"] = run.sectors_stored / _SECTORS_STORED_A_CYCLE / cycles
+    parts["DRAM reads"] = read * found.dram_share / dram_rate
     return sorted((Resource(name, 100 * part) for name, part in parts.items() if part > 0), key=lambda each: -each.percent)
 
 
@@ -99,7 +103,7 @@ def _fma_load(found: Prediction) -> float:
     from fasim.sm.timing.record import I_BOTH, I_INTERVAL, I_PIPE, PARTS
 
     records, executions = found.kernel.records, found.sm.stalls[:, 0]
-    cost = np.where(records[:, I_PIPE] == FMA_HEAVY, executions * records[:, I_INTERVAL] / PARTS, 0.0)
+    cost = np.where(records[:, I_PIPE] == FMA_HEAVY, executions / PARTS * records[:, I_INTERVAL], 0.0)
     heavy, both, either = (float(cost[records[:, I_BOTH] == which].sum()) for which in (0, 1, 2))
     busy = found.sm.busy[:, FMA_HEAVY]
     share = float(busy.max()) / float(busy.sum()) if busy.any() else 0.0
@@ -129,15 +133,15 @@ def roofline(found: Prediction, flops: int, buffer_bytes: int) -> Roofline:
     card, run = found.card, found.sm
     executions = run.stalls[:, 0]
     each = np.array([warp_flops(ins) for ins in found.kernel.instructions])
-    executed = executions * each
+    executed = executions.astype(np.float64) * each
     scale = found.warp_instructions / max(run.instructions, 1)
     total = flops or round(float(executed.sum()) * scale)
-    l2_bytes = round(run.sectors * _SECTOR_BYTES * scale)
+    l2_bytes = round((run.sectors_read + run.sectors_stored) * _SECTOR_BYTES * scale)
     tflops = total / found.seconds * 1e-12
     l2_rate = float(card["memory.l2_bytes_a_cycle"]) * found.clock_mhz * 1e-3
     roofs = [*_pipe_roofs(found, executed), Roof("L2", l2_rate, "gbytes_a_second")]
     roofs.append(Roof("DRAM", float(card["memory.dram_read_gbps"]), "gbytes_a_second"))
-    read_bytes = round(l2_bytes * found.dram_share)
+    read_bytes = round(run.sectors_read * _SECTOR_BYTES * scale * found.dram_share)
     limits = [roofs[0].value]
     limits += [total / bytes_ * rate * 1e-3 for bytes_, rate in ((l2_bytes, l2_rate), (read_bytes, roofs[-1].value)) if bytes_]
     return Roofline(
@@ -166,7 +170,7 @@ def _pipe_roofs(found: Prediction, executed: Array) -> list[Roof]:
         on_pipe = (records[:, I_PIPE] == pipe) & (executed > 0)
         if on_pipe.any():
             work = float(executed[on_pipe].sum())
-            cycles = float((executions[on_pipe] * records[on_pipe, I_INTERVAL]).sum()) / PARTS
+            cycles = float((executions[on_pipe] / PARTS * records[on_pipe, I_INTERVAL]).sum())
             peaks[name] = (work, work / cycles * per_cycle)
     rest = float(executed.sum()) - sum(work for work, _ in peaks.values())
     peaks["FMA pipe"] = (rest, 2 * _LANES / float(card["interval.fma"]) * per_cycle)

@@ -142,7 +142,7 @@ def _roofline_legend(figure: Figure, names: Sequence[str], width: float, height:
     from matplotlib.lines import Line2D
 
     notes = (
-        "filled: bytes that SMs read from the L2",
+        "filled: bytes between SMs and L2",
         "hollow: bytes of the buffers, each once, as DRAM gives and takes them if caches are cold",
     )
     shown = [*names[:MOST_NAMED], *([f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else [])]

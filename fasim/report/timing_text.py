@@ -132,7 +132,7 @@ def _roofline(launch: TimedLaunch) -> str:
         return "no floating-point operations"
     parts = [f"{roof.flops_a_dram_byte:.4g} FLOPs a byte of the buffers"] if roof.flops_a_dram_byte is not None else []
     if roof.flops_a_l2_byte is not None:
-        parts.append(f"{roof.flops_a_l2_byte:.4g} a byte read from L2")
+        parts.append(f"{roof.flops_a_l2_byte:.4g} a byte between SMs and L2")
     pipe = roof.roofs[0]
     return f"{', '.join(parts) or 'no memory'}; {roof.percent:.0f} % of what {pipe.name} ({pipe.value:,.0f} TFLOPS) and memory allow"
 

@@ -19,7 +19,7 @@ from fasim.report.timing_spans import ISSUE, SUB_PARTITIONS, pipe_spans, warp_is
 from fasim.sass.listing import SassLine
 from fasim.sass.syntax import parse
 from fasim.sm.timing.classes import PIPES
-from fasim.sm.timing.engine import STALLS
+from fasim.sm.timing.state import STALLS
 from tests.report.timed import LAUNCHES, kernel, launch, prediction
 
 

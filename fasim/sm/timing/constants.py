@@ -43,8 +43,7 @@ def constants(
     write = 32.0
     values = {
         "decoupling": 1,
-        "xu_queue": 6,
-        "mma_queue": 4,
+        "ahead": 2,
         "warp_entries": card["mio.warp_entries"],
         "queue_words": 64,
         "wavefront": card["latency.wavefront"],

@@ -112,7 +112,7 @@ def run_sm(
         for s in range(st.SUBS):
             if subs[s, st.S_WAKE] > t:
                 continue
-            w = choose(s, t, ins, k, warps, subs, members, pipes)
+            w = choose(s, t, ins, k, warps, subs, members, pipes, sm)
             if w < 0:
                 continue
             i = warps[w, st.W_PC]

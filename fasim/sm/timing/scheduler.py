@@ -1,7 +1,7 @@
 """The scheduler of a sub-partition: which warp issues, what that takes, and what the warp does next.
 
-It goes on with the warp that issued last as long as that can issue, else it takes the youngest that can. What has been selected holds the
-slot until its registers can be read.
+It goes on with the warp that issued last as long as that can issue, else it takes the youngest that can. Math that has been selected keeps
+other math out until its registers can be read; what needs no registers, or goes to the load-store unit, passes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FREED_BY_EXIT = 14
 
 
 @inlined
-def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, members: Array, pipes: Array) -> int:
+def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, members: Array, pipes: Array, sm: Array) -> int:
     """The warp that issues, -1 if none can; then the scheduler sleeps until one might."""
     chosen, chosen_age, again = -1, -1, st.NEVER
     for m in range(subs[s, st.S_MEMBERS]):
@@ -46,13 +46,16 @@ def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, memb
                 free = min(free, pipes[s, c.FMA_LITE])
             elif ins[i, r.I_BOTH] == r.BOTH_HALVES:
                 free = max(free, pipes[s, c.FMA_LITE])
-            if pipe == c.XU_PIPE:  # a warp has one in the queue
-                free = (warps[w, st.W_XU_AT] + k[st.K_XU_QUEUE]) * PARTS
-            elif pipe == c.TENSOR:
-                free = (warps[w, st.W_MMA_AT] + k[st.K_MMA_QUEUE]) * PARTS
+            if pipe == c.XU_PIPE or pipe == c.TENSOR:  # a warp has one in the queue
+                begun = warps[w, st.W_XU_AT if pipe == c.XU_PIPE else st.W_MMA_AT]
+                free = (begun - k[st.K_AHEAD]) * PARTS + ins[i, r.I_INTERVAL]
+            elif pipe == c.ADU_PIPE:
+                free = max(free, sm[st.M_ADU_FREE] * PARTS)
             if free // PARTS > can:
                 can = free // PARTS
                 why = st.MIO_THROTTLE if pipe == c.XU_PIPE or pipe == c.ADU_PIPE else st.MATH_PIPE_THROTTLE
+        if ins[i, r.I_SLOTS] > 0 and subs[s, st.S_SENT] >= can:
+            can, why = subs[s, st.S_SENT] + 1, st.DISPATCH_STALL
         if can > t:
             again = min(again, can)
             warps[w, st.W_HELD], warps[w, st.W_HELD_BY] = t + 1 if can >= st.NEVER else can, why
@@ -208,10 +211,11 @@ def issue(
             sent = max(sent, warps[w, st.W_MMA_AT] + ins[i, r.I_AFTER_MMA])
         if sent > t:
             stalls[i, st.DISPATCH_STALL] += sent - t
+        subs[s, st.S_SENT] = sent
         subs[s, st.S_MATH_FREE] = sent + ins[i, r.I_SLOTS]
         subs[s, st.S_EVEN_FREE] = max(subs[s, st.S_EVEN_FREE], sent) + ins[i, r.I_EVEN]
         subs[s, st.S_ODD_FREE] = max(subs[s, st.S_ODD_FREE], sent) + ins[i, r.I_ODD]
-    subs[s, st.S_WAKE] = sent + 1
+    subs[s, st.S_WAKE] = t + 1
     account(i, w, t, warps, stalls)
     warps[w, st.W_SINCE] = sent + 1
     sm[st.M_INSTRUCTIONS] += 1

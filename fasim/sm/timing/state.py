@@ -93,8 +93,9 @@ C_CTA, C_LIVE, C_STARTS_AT = range(3)
     S_HEAD,  # of its queue
     S_TAIL,
     S_LSU_FREE,  # when the load-store unit may take another instruction of it
-) = range(10)
-SUB_WORDS = 10
+    S_SENT,  # when the math instruction that was selected last gets its registers
+) = range(11)
+SUB_WORDS = 11
 #: of a queue: warp slot, instruction, entry (-1: no lane takes part), cycle of issue
 Q_WARP, Q_PC, Q_ENTRY, Q_TIME = range(4)
 QUEUE_ENTRIES = 256
@@ -141,8 +142,7 @@ TOUCHED = 1 << 15
 # --- the constants of a card that the engine needs -----------------------------------------------------------------------------------
 CONSTANTS = (
     "decoupling",  # cycles that register reads may be behind
-    "xu_queue",  # cycles from the start of an instruction until the same warp may issue the next one
-    "mma_queue",
+    "ahead",  # cycles before the end of an instruction of XU or tensor pipe from which on the same warp may issue the next one
     "warp_entries",  # of the load-store unit's queue
     "queue_words",  # registers, for each sub-partition
     "wavefront",  # cycles of a wavefront to one sub-partition
@@ -170,8 +170,7 @@ CONSTANTS = (
 )
 (
     K_DECOUPLING,
-    K_XU_QUEUE,
-    K_MMA_QUEUE,
+    K_AHEAD,
     K_WARP_ENTRIES,
     K_QUEUE_WORDS,
     K_WAVEFRONT,

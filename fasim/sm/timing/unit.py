@@ -82,7 +82,7 @@ def serve(
                 seen = (sm[st.M_FILL_SEEN] - 1) % st.FILLS
                 come = max(come, fills[seen, st.F_AT] + fills[seen, st.F_SIZE])
             # tags are looked up two lines a cycle, data come a line a cycle
-            sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + max(PARTS + detail * PARTS // 2, sectors * PARTS // 4)
+            sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4)
             done = come + latency + (2 * (size // 4 - 2) if size > 8 else 0)
             occupied = 2 * k[st.K_STORE_EXTRA]
             if kind == c.COPY:
