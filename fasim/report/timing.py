@@ -70,6 +70,7 @@ class Sampled:
 
     ctas: simulated, of sm_ctas that this SM gets, of grid_ctas in all. warp_instructions: simulated, of grid_warp_instructions.
     simulated_cycles: of the cycles that are predicted. work_error_percent: how far walked CTAs were, at most, from what was inferred.
+    stagger_spread_percent: between the shortest and the longest time of this SM if its first CTAs begin together or apart.
     """
 
     ctas: int
@@ -79,6 +80,12 @@ class Sampled:
     grid_warp_instructions: int
     simulated_cycles: float
     work_error_percent: float
+    stagger_spread_percent: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether all CTAs of that SM were simulated."""
+        return self.ctas >= self.sm_ctas
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,6 @@ class TimedLaunch:
     data_source: str
     taken_over: int
     measured: MeasuredTime | None = None
-    notes: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -197,7 +203,7 @@ def predict_time(
     warm: bool = True,
     flops: int = 0,
 ) -> TimedLaunch:
-    """Predict how long a launch takes on a GPU; nothing is computed, and what is in the arrays afterwards means nothing.
+    """Predict how long a launch takes on a GPU; arrays stay as they are.
 
     kernel: compiled for the GPU's architecture. gpu: a card that comes with fasim, or the file that `fasim gpu calibrate` wrote.
     warm: whether an earlier launch left the buffers in the L2. flops: of the problem, 0 for those that the machine code executes.
@@ -254,7 +260,6 @@ def timed_launch(found: Prediction, about: About) -> TimedLaunch:
         data_source=card.source,
         taken_over=len(card.taken_over),
         measured=_measured(about.measured, microseconds),
-        notes=list(found.notes),
     )
 
 
@@ -301,6 +306,7 @@ def _sampled(found: Prediction) -> Sampled:
         grid_warp_instructions=round(found.warp_instructions),
         simulated_cycles=found.simulated_cycles,
         work_error_percent=100 * found.work_error,
+        stagger_spread_percent=100 * found.stagger_spread,
     )
 
 

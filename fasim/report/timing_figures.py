@@ -112,7 +112,7 @@ def _draw_roofline(axes: Axes, launches: Sequence[tuple[int, TimedLaunch]]) -> N
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
-    axes.set_ylim(min(point[2] for point in points) / 3, top * 3)
+    axes.set_ylim(min([*(point[2] / 3 for point in points), *(peak / 2 for peak in pipes.values())]), top * 3)
     for name, peak in pipes.items():
         start = max(1e3 * peak / max(memories.values()), left)
         axes.plot([start, right], [peak, peak], color=INK, linewidth=1.2, zorder=2)
@@ -132,7 +132,7 @@ def _draw_roofline(axes: Axes, launches: Sequence[tuple[int, TimedLaunch]]) -> N
     axes.set_title(f"{first.card} at {first.clock_mhz:,.0f} MHz", fontsize=TEXT, loc="left", color=INK)
     axes.set_xlabel("FLOPs a byte", fontsize=TEXT)
     axes.set_ylabel("TFLOPS", fontsize=TEXT)
-    axes.tick_params(labelsize=SMALL)
+    axes.tick_params(which="both", labelsize=SMALL)
     axes.legend(loc="lower right", fontsize=SMALL, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -207,7 +207,7 @@ def measured_figure(launches: Sequence[TimedLaunch], what: str = "the figure") -
     above.legend(loc="upper left", fontsize=SMALL, frameon=False)
     for axes in (above, below):
         axes.grid(True, color=GRID, linewidth=0.5, zorder=0)
-        axes.tick_params(labelsize=SMALL)
+        axes.tick_params(which="both", labelsize=SMALL)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     return figure

@@ -84,7 +84,7 @@ def facts(launch: TimedLaunch) -> list[tuple[str, str]]:
         ("simulated", _sampled(launch)),
         ("data", data_text(launch)),
     ]
-    return rows + [("note", note) for note in launch.notes]
+    return rows
 
 
 def _defines(launch: TimedLaunch) -> str:
@@ -139,11 +139,21 @@ def _roofline(launch: TimedLaunch) -> str:
 
 def _sampled(launch: TimedLaunch) -> str:
     part = launch.sampled
-    share = 100 * part.simulated_cycles / launch.cycles if launch.cycles else 100.0
     ctas = f"the SM that ends last, {part.ctas:,} of its {part.sm_ctas:,} CTAs ({part.grid_ctas:,} in the grid)"
-    rest = f"; {100 - share:.0f} % of the cycles extrapolated" if part.ctas < part.sm_ctas else ""
-    error = f"; work of CTAs inferred within {part.work_error_percent:.1f} %" if part.work_error_percent else ""
-    return f"{ctas}, {part.warp_instructions:,} warp instructions{rest}{error}"
+    rest = "" if part.complete else f"; {_extrapolated(launch):.0f} % of the cycles extrapolated"
+    return f"{ctas}, {part.warp_instructions:,} warp instructions{rest}{_spreads(part.work_error_percent, part.stagger_spread_percent)}"
+
+
+def _extrapolated(launch: TimedLaunch) -> float:
+    """Percent of the cycles that are beyond those simulated."""
+    part = launch.sampled
+    return 0.0 if part.complete or not launch.cycles else max(100 * (1 - part.simulated_cycles / launch.cycles), 0.0)
+
+
+def _spreads(work: float, stagger: float) -> str:
+    """What the result depends on, in percent."""
+    shown = f"; work of CTAs inferred within {work:.1f} %" if work >= 0.05 else ""
+    return shown + (f"; {stagger:.1f} % between orders in which its CTAs begin" if stagger >= 0.05 else "")
 
 
 def _new_table() -> Table:
@@ -242,11 +252,12 @@ def _print_many(launches: Sequence[TimedLaunch], view: View) -> None:
 
 def sampling_summary(launches: Sequence[TimedLaunch]) -> str:
     """How much was inferred instead of simulated, of the launch where that is most."""
-    parts = [each.sampled for each in launches]
-    beyond = max(100 * (1 - part.simulated_cycles / max(each.cycles, 1)) for each, part in zip(launches, parts, strict=True))
-    inferred = max(part.work_error_percent for part in parts)
+    beyond = max(map(_extrapolated, launches))
     extrapolated = f"up to {beyond:.0f} % of the cycles extrapolated" if beyond >= 0.5 else "no cycles extrapolated"
-    return f"One SM simulated, {extrapolated}" + (f"; work of CTAs inferred within {inferred:.1f} %" if inferred else "")
+    parts = [each.sampled for each in launches]
+    return f"One SM simulated, {extrapolated}" + _spreads(
+        max(part.work_error_percent for part in parts), max(part.stagger_spread_percent for part in parts)
+    )
 
 
 def error_summary(errors: Sequence[float]) -> str:

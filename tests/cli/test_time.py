@@ -139,7 +139,7 @@ def test_recordings_and_folders(time):
     done = time(str(RECORDINGS / "cases" / "votes.zip"), str(RECORDINGS / "cases" / "nested.zip"))
     assert done.code == 0, done.err
     names = [line.split()[0] for line in done.out.splitlines() if line.startswith(("votes ", "nested "))]
-    assert "\nOne SM simulated, no cycles extrapolated\n" in done.out
+    assert "\nOne SM simulated, no cycles extrapolated" in done.out
     assert names == ["votes", "nested"] and "2 measured: mean absolute error " in done.out
 
 

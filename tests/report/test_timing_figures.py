@@ -15,7 +15,7 @@ from fasim.report.timing_figures import measured_figure, roofline_figure, save_m
 from fasim.report.timing_gantt import MOST_CYCLES, WINDOW_CYCLES, chosen_spans, gantt_figure, save_gantt
 from fasim.report.timing_perfetto import OUTSIDE, save_trace, write_trace
 from fasim.report.timing_spans import ISSUE, LSU, pipe_spans, used_pipes
-from fasim.report.timing_text import View, error_text, facts, microseconds, print_time
+from fasim.report.timing_text import View, error_text, facts, microseconds, print_time, sampling_summary
 from tests.report.figures import overlapping, svg_texts, texts_of
 from tests.report.timed import launch, prediction
 from tests.report.traces import Track, perfetto_tracks
@@ -213,6 +213,23 @@ def test_facts_of_a_launch():
     assert said["measured"].startswith("6.00 us (5.50 to 6.50); the prediction is ")
     assert said["occupancy"].startswith(f"{row.held.ctas} CTAs an SM, {row.held.warps} of 64 warps, limited by ")
     assert "the grid gives an SM 1 at once" in said["occupancy"]
+
+
+SAMPLED = [
+    ({}, "1 of its 1 CTAs", "no cycles extrapolated"),
+    ({"ctas": 3, "sm_ctas": 10}, "3 of its 10 CTAs", "up to 75 % of the cycles extrapolated"),
+    ({"work_error_percent": 2.345}, "work of CTAs inferred within 2.3 %", "work of CTAs inferred within 2.3 %"),
+    ({"stagger_spread_percent": 1.2}, "1.2 % between orders in which its CTAs begin", "1.2 % between orders"),
+]
+
+
+@pytest.mark.parametrize(("changes", "alone", "together"), SAMPLED)
+def test_how_much_was_simulated(changes, alone, together):
+    row = launch("product")
+    row = replace(row, cycles=4 * row.sampled.simulated_cycles, sampled=replace(row.sampled, **changes))
+    assert alone in dict(facts(row))["simulated"]
+    assert ("75 % of the cycles extrapolated" in dict(facts(row))["simulated"]) == (row.sampled.ctas < row.sampled.sm_ctas)
+    assert together in sampling_summary([launch("product"), row])
 
 
 def test_side_by_side(capsys):

@@ -63,7 +63,7 @@ def constants(
         "write_sector": round(SECTOR_BYTES / write * PARTS),
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
-        "tag_queue": 256,
+        "tag_queue": card["mio.tag_queue"],
         "stored_share": round(1024 * stored_share),
         "write_behind": 2000,
         "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] / 1000) if busy_sms else 0,

@@ -87,7 +87,7 @@ def run_sm(
     k: `state.CONSTANTS`. buffers: of `state.buffers`. Results: stalls[n, STALLS] warp cycles by instruction; busy[4, PIPES] parts of
     cycles; spans[ctas, 2] first and last cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction, CTA.
     """
-    warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, fills, lines, touched = buffers
+    warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched = buffers
     count = len(streams)
     for slot in range(len(ctas)):
         if sm[st.M_NEXT_CTA] < count:
@@ -108,7 +108,7 @@ def run_sm(
                 else:
                     start_cta(slot, t, per_cta, ins, entries, begins, ends, streams, warps, boards, ctas, barriers, subs, sm, spans)
         if sm[st.M_LSU_WAKE] <= t:
-            serve(t, ins, entries, per_cta, k, warps, boards, groups, subs, queues, sm, fills, lines, touched, busy)
+            serve(t, ins, entries, per_cta, k, warps, boards, groups, subs, queues, sm, tag_ends, lines, touched, busy)
         for s in range(st.SUBS):
             if subs[s, st.S_WAKE] > t:
                 continue

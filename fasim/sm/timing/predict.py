@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from fasim.sm.timing.paths import Walk, site_numbers
 from fasim.sm.timing.sample import Sampler
 from fasim.sm.timing.schedule import Schedule, groups_of, schedule
 from fasim.sm.timing.sm import SmRun, run
+from fasim.sm.timing.state import K_STAGGER
 
 if TYPE_CHECKING:
     from fasim.sm.module import Kernel
@@ -25,6 +26,8 @@ Array = np.ndarray[Any, Any]
 MATRIX = CLASSES["tensor"]
 #: warp instructions that are simulated of an SM at most; what is left is extrapolated
 BUDGET = 12_000_000
+#: cycles more between the first CTAs of an SM, for which its time is worked out, too
+_STAGGERS = (230, 610, 1370)
 #: buffers that take up to this part of the L2 stay in it from one launch to the next
 _STAYS = 0.8
 
@@ -35,7 +38,8 @@ class Prediction:
 
     seconds: between two events around the launch. cycles: from the first CTA's start to the last one's end. clock_mhz: at which the SMs
     run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
-    walked CTAs were from what was inferred of them, at most.
+    walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its first
+    CTAs begin together or apart, in parts of the mean.
     """
 
     kernel: TimedKernel
@@ -54,7 +58,7 @@ class Prediction:
     schedule: Schedule
     dram_share: float
     work_error: float
-    notes: list[str] = field(default_factory=list)
+    stagger_spread: float
 
 
 def predict(
@@ -70,13 +74,14 @@ def predict(
     budget: int = BUDGET,
     smem_config_bytes: int = 0,
 ) -> Prediction:
-    """Predict the time of a launch; the arguments are those of `Kernel.launch` and stay as they are but for what the skeleton stores.
+    """Predict the time of a launch; the arguments are those of `Kernel.launch`; arrays stay as they are.
 
     warm: whether an earlier launch has left in the L2 what fits. events: of how many instructions the simulated SM keeps a log.
     budget: warp instructions to simulate at most. smem_config_bytes: shared memory of an SM if it is known.
     Raises: UsageError, LaunchError as a launch; NotModelled for kernels whose CTAs wait for each other.
     """
     timed = timed_kernel(kernel, card)
+    args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     prepared, _ = timed.skeleton.prepare(grid, block, args, dynamic_smem_bytes=dynamic_smem_bytes, workers=1)
     shape = prepared.shape
     sampler = Sampler(Walk(prepared, site_numbers(prepared, timed.instructions)), timed.records)
@@ -107,12 +112,16 @@ def predict(
     plan = schedule(work, groups_of(card), resident, rates, card["launch.cta_turnover"])
     last = int(np.argmax(plan.ends))
     order = plan.orders[last]
-    total = float(work[order].sum())
     taken = _within(order, work, resident, budget)
     result = simulate(taken, resident, events)
-    cycles = float(result.cycles)
-    if len(taken) < len(order):
-        cycles = _extrapolated(result, work, taken, order, resident)
+    found = [_whole(result, work, taken, order, resident)]
+    if resident > 1 and len(taken) > 1:
+        # CTAs that share an SM get into step with each other: how they begin decides in which
+        for stagger in _STAGGERS:
+            k[K_STAGGER] = stagger
+            found.append(_whole(simulate(taken, resident), work, taken, order, resident))
+    cycles = float(np.mean(found))
+    spread = (max(found) - min(found)) / cycles
     cycles = max(cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000)
     launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
     return Prediction(
@@ -132,7 +141,7 @@ def predict(
         schedule=plan,
         dram_share=dram_share,
         work_error=work_error,
-        notes=[f"{total:.0f} warp instructions of the slowest SM"] if False else [],
+        stagger_spread=spread,
     )
 
 
@@ -168,8 +177,10 @@ def _within(order: list[int], work: Array, resident: int, budget: int) -> list[i
     return taken
 
 
-def _extrapolated(result: SmRun, work: Array, taken: list[int], order: list[int], resident: int) -> float:
-    """From the CTAs that were simulated to all: the rate after the first round goes on."""
+def _whole(result: SmRun, work: Array, taken: list[int], order: list[int], resident: int) -> float:
+    """Cycles of all CTAs of an SM, from those that were simulated: the rate after the first round goes on."""
+    if len(taken) == len(order):
+        return float(result.cycles)
     ends = np.sort(result.spans[:, 1])
     begin, end = float(ends[resident - 1]), float(ends[-resident])
     between = float(work[taken].sum()) * (len(taken) - 2 * resident + 1) / len(taken)

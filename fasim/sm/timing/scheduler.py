@@ -12,7 +12,7 @@ from fasim.sm.timing import state as st
 from fasim.sm.timing.compiled import inlined
 from fasim.sm.timing.record import PARTS
 from fasim.sm.timing.state import Array
-from fasim.sm.timing.waiting import look_again
+from fasim.sm.timing.waiting import look_again, words_of
 from fasim.warp import path as p
 
 _TYPE, _POSITION = (1 << p.TYPE_BITS) - 1, (1 << p.POSITION_BITS) - 1
@@ -35,7 +35,7 @@ def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, memb
         can, why = t, st.NOT_SELECTED
         pipe = ins[i, r.I_PIPE]
         if pipe == c.LSU or ins[i, r.I_KIND] == c.COMMIT:
-            words = max(ins[i, r.I_BYTES] // 4, 1)
+            words = words_of(ins[i, r.I_KIND], ins[i, r.I_BYTES])
             waiting = subs[s, st.S_WORDS]
             if warps[w, st.W_QUEUED] >= k[st.K_WARP_ENTRIES] or (waiting > 0 and waiting + words > k[st.K_QUEUE_WORDS]):
                 can = st.NEVER  # until the unit takes one
@@ -134,7 +134,7 @@ def enqueue(
     queues[s, at, st.Q_WARP], queues[s, at, st.Q_PC], queues[s, at, st.Q_ENTRY], queues[s, at, st.Q_TIME] = w, i, entry, t
     subs[s, st.S_TAIL] += 1
     warps[w, st.W_QUEUED] += 1
-    subs[s, st.S_WORDS] += max(ins[i, r.I_BYTES] // 4, 1)
+    subs[s, st.S_WORDS] += words_of(kind, ins[i, r.I_BYTES])
     if ins[i, r.I_WRITEBACK] > 0:
         subs[s, st.S_MATH_FREE] = max(subs[s, st.S_MATH_FREE], t + 1) + ins[i, r.I_WRITEBACK]
     slow = kind == c.GLOBAL_LOAD or kind == c.COPY or kind == c.GLOBAL_ATOMIC

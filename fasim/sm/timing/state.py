@@ -105,13 +105,10 @@ QUEUE_ENTRIES = 256
     M_LSU_WAKE,  # when the load-store unit is to be looked at, when it is free, whose turn it is
     M_LSU_FREE,
     M_LSU_TURN,
+    M_TAGGED,  # accesses that have been handed to those who look up tags
     M_TAG_FREE,  # when tags can be looked up, stores be sent, special registers be read
     M_WRITE_FREE,
     M_ADU_FREE,
-    M_FILL_FREE,  # data of copies: when all that have come are written; the ring of those to be written; those that have come
-    M_FILL_HEAD,
-    M_FILL_TAIL,
-    M_FILL_SEEN,
     M_L2_BUS,  # the way from L2, its share among SMs, DRAM
     M_L2_SHARE,
     M_DRAM,
@@ -128,11 +125,11 @@ QUEUE_ENTRIES = 256
     M_SECTORS_STORED,
     M_EVENTS,
     M_FAULT,
-) = range(26)
-SM_WORDS = 26
-#: of a fill: when it can be written, how long that takes, when its data came
-F_AT, F_SIZE, F_COME = range(3)
-FILLS = 4096
+) = range(23)
+SM_WORDS = 23
+
+#: accesses that can wait for their tags at most
+TAG_ENTRIES = 64
 
 # --- a line of the L1 --------------------------------------------------------------------------------------------------------------
 L_TAG, L_VALID, L_READY, L_USED = range(4)
@@ -200,7 +197,8 @@ CONSTANTS = (
 
 def buffers(slots: int, resident: int, k: Array) -> tuple[Array, ...]:
     """The arrays that the engine works on, as at the beginning: warps, scoreboards, groups, CTA slots, barriers, sub-partitions, members,
-    pipes, queues, the SM, fills, lines, touched."""
+    pipes, queues, the SM, accesses whose tags are
+    looked up, lines, touched."""
     warps = np.zeros((slots, WARP_WORDS), np.int64)
     warps[:, W_EARLIEST] = NEVER
     boards = np.zeros((slots, SCOREBOARDS, 3), np.int64)
@@ -219,8 +217,8 @@ def buffers(slots: int, resident: int, k: Array) -> tuple[Array, ...]:
     queues = np.zeros((SUBS, QUEUE_ENTRIES, 4), np.int64)
     sm = np.zeros(SM_WORDS, np.int64)
     sm[M_LSU_WAKE] = NEVER
-    fills = np.zeros((FILLS, 3), np.int64)
+    tag_ends = np.zeros(TAG_ENTRIES, np.int64)
     lines = np.zeros((max(1, int(k[K_L1_SETS] * k[K_L1_WAYS])), 4), np.int64)
     lines[:, L_TAG] = -1
     touched = np.full(TOUCHED, -1, np.int64)
-    return warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, fills, lines, touched
+    return warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched

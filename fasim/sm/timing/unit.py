@@ -9,7 +9,7 @@ from fasim.sm.timing.compiled import njit
 from fasim.sm.timing.memory import fetch, keep_stored, sectors_of, send_stored
 from fasim.sm.timing.record import PARTS
 from fasim.sm.timing.state import Array
-from fasim.sm.timing.waiting import look_again
+from fasim.sm.timing.waiting import look_again, words_of
 from fasim.warp import path as p
 
 #: cycles until the registers of an instruction have been read: of loads, and of stores with one wavefront
@@ -31,19 +31,21 @@ def serve(
     subs: Array,
     queues: Array,
     sm: Array,
-    fills: Array,
+    tag_ends: Array,
     lines: Array,
     touched: Array,
     busy: Array,
 ) -> None:
-    """Take an instruction if one is there and the unit is free, else write data of copies that have come."""
-    idle = sm[st.M_LSU_FREE] <= t
+    """Take an instruction if one is there and the unit is free."""
     for turn in range(st.SUBS):
         s = (sm[st.M_LSU_TURN] + turn) % st.SUBS
         at = subs[s, st.S_HEAD] % st.QUEUE_ENTRIES
         if subs[s, st.S_HEAD] == subs[s, st.S_TAIL] or subs[s, st.S_LSU_FREE] > t or sm[st.M_LSU_FREE] > t or queues[s, at, st.Q_TIME] > t:
             continue
-        idle = False
+        behind = tag_ends[(sm[st.M_TAGGED] - k[st.K_TAG_QUEUE]) % st.TAG_ENTRIES]
+        if behind > t and ins[queues[s, at, st.Q_PC], r.I_KIND] in (c.GLOBAL_LOAD, c.COPY):
+            subs[s, st.S_LSU_FREE] = behind  # it waits for the tags, and what is behind it in its queue, too
+            continue
         subs[s, st.S_HEAD] += 1
         sm[st.M_LSU_TURN] = s + 1
         w, i, entry = queues[s, at, st.Q_WARP], queues[s, at, st.Q_PC], queues[s, at, st.Q_ENTRY]
@@ -66,7 +68,7 @@ def serve(
         elif kind == c.GLOBAL_LOAD or kind == c.COPY:
             argument = ins[i, r.I_ARGUMENT]
             start = max(t, sm[st.M_TAG_FREE] // PARTS)
-            sectors, come = 0, start
+            sectors, missing, come = 0, 0, start
             for j in range(detail):
                 word = entries[entry + 1 + j]
                 mask = word >> p.SECTOR_SHIFT & 15
@@ -74,34 +76,28 @@ def serve(
                 line = word >> p.LINE_SHIFT
                 if argument & r.LOCAL_SPACE:  # each resident CTA has its own
                     line += w // per_cta << 32
+                before = sm[st.M_SECTORS_READ]
                 come = max(come, fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched))
-            # loads get their data behind what has come for shared memory before
-            while sm[st.M_FILL_SEEN] < sm[st.M_FILL_TAIL] and fills[sm[st.M_FILL_SEEN] % st.FILLS, st.F_COME] <= t:
-                sm[st.M_FILL_SEEN] += 1
-            if kind == c.GLOBAL_LOAD and sm[st.M_FILL_SEEN] > 0:
-                seen = (sm[st.M_FILL_SEEN] - 1) % st.FILLS
-                come = max(come, fills[seen, st.F_AT] + fills[seen, st.F_SIZE])
-            # tags are looked up two lines a cycle, data come a line a cycle
-            sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4)
+                missing += sm[st.M_SECTORS_READ] > before
+            # tags are looked up two lines a cycle, but what misses takes one; data come a line a cycle
+            length = max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4, missing * PARTS)
             done = come + latency + (2 * (size // 4 - 2) if size > 8 else 0)
             occupied = 2 * k[st.K_STORE_EXTRA]
             if kind == c.COPY:
-                # its addresses take the unit now, its data when they come
+                # of a copy, each piece of a line of shared memory that a line of global memory goes to
                 if detail:
                     said = entries[entry - 1] >> p.DETAIL_SHIFT
-                    length, again = said & (1 << p.FILL_BITS) - 1, (said >> p.FILL_BITS) - sectors
+                    again = (said >> p.FILL_BITS) - sectors
+                    length = max(length, (said & (1 << p.FILL_BITS) - 1) * PARTS)
                     sm[st.M_L2_BUS] += again * k[st.K_L2_SECTOR]
                     sm[st.M_L2_SHARE] += again * k[st.K_SHARE_SECTOR]
                     sm[st.M_SECTORS_READ] += again
-                    sm[st.M_FILL_FREE] = max(sm[st.M_FILL_FREE], come) + length
-                    at_fill = sm[st.M_FILL_TAIL] % st.FILLS
-                    fills[at_fill, st.F_AT], fills[at_fill, st.F_SIZE] = sm[st.M_FILL_FREE] - length, length
-                    fills[at_fill, st.F_COME] = come
-                    sm[st.M_FILL_TAIL] += 1
-                    done = max(done, sm[st.M_FILL_FREE] + latency)
-                warps[w, st.W_COPIES] = max(warps[w, st.W_COPIES], done)
+                warps[w, st.W_COPIES] = max(warps[w, st.W_COPIES], done + length // PARTS)
                 done = t + _ADDRESS_READ
                 occupied = 3 * k[st.K_STORE_EXTRA]
+            sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + length
+            tag_ends[sm[st.M_TAGGED] % st.TAG_ENTRIES] = sm[st.M_TAG_FREE] // PARTS
+            sm[st.M_TAGGED] += 1
         elif kind == c.GLOBAL_STORE:
             local = ins[i, r.I_ARGUMENT] & r.LOCAL_SPACE != 0
             sectors = 0
@@ -121,12 +117,12 @@ def serve(
             occupied = 2 * k[st.K_STORE_EXTRA]
             sm[st.M_L2_BUS] = max(sm[st.M_L2_BUS], t * PARTS) + detail * PARTS
             done = sm[st.M_L2_BUS] // PARTS + latency
-        sm[st.M_LSU_FREE] = max(sm[st.M_LSU_FREE], t + wavefronts, sm[st.M_TAG_FREE] // PARTS - k[st.K_TAG_QUEUE])
+        sm[st.M_LSU_FREE] = max(sm[st.M_LSU_FREE], t + wavefronts)
         subs[s, st.S_LSU_FREE] = t + max(k[st.K_WAVEFRONT] * wavefronts, occupied)
         sm[st.M_WAVEFRONTS] += wavefronts
         busy[s, c.LSU] += wavefronts * PARTS
         warps[w, st.W_QUEUED] -= 1
-        subs[s, st.S_WORDS] -= max(size // 4, 1)
+        subs[s, st.S_WORDS] -= words_of(kind, size)
         board = ins[i, r.I_WRITE_SB]
         if board >= 0:
             boards[w, board, st.B_UNSERVED] -= 1
@@ -139,14 +135,7 @@ def serve(
             look_again(ins, w, warps, boards, groups)
         subs[s, st.S_WAKE] = min(subs[s, st.S_WAKE], max(t, min(warps[w, st.W_EARLIEST], t + 1)))
         break
-    head = sm[st.M_FILL_HEAD] % st.FILLS
-    if idle and sm[st.M_FILL_HEAD] < sm[st.M_FILL_TAIL] and fills[head, st.F_AT] <= t:
-        sm[st.M_LSU_FREE] = t + fills[head, st.F_SIZE]
-        sm[st.M_FILL_HEAD] += 1
-        head = sm[st.M_FILL_HEAD] % st.FILLS
     wake = st.NEVER
-    if sm[st.M_FILL_HEAD] < sm[st.M_FILL_TAIL]:
-        wake = max(sm[st.M_LSU_FREE], fills[head, st.F_AT], t + 1)
     for s in range(st.SUBS):
         if subs[s, st.S_HEAD] != subs[s, st.S_TAIL]:
             issued = queues[s, subs[s, st.S_HEAD] % st.QUEUE_ENTRIES, st.Q_TIME]

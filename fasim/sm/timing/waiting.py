@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from fasim.sm.timing import record as r
 from fasim.sm.timing import state as st
-from fasim.sm.timing.classes import DEPBAR
+from fasim.sm.timing.classes import COPY, DEPBAR
 from fasim.sm.timing.compiled import inlined
 from fasim.sm.timing.state import Array
 
 #: groups before the one that DEPBAR waits for whose times are looked at: the others have long been there
 _LOOK_BACK = 16
+
+
+@inlined
+def words_of(kind: int, size: int) -> int:
+    """Room that an instruction takes in a queue of the load-store unit, in registers; four copies fill it."""
+    return 16 if kind == COPY else max(size // 4, 1)
 
 
 @inlined
