@@ -113,7 +113,7 @@ def test_errors(text: str, message: str) -> None:
 def test_compiled_tables_and_pointers() -> None:
     variables = parse((DATA / "features.ptx").read_text()).variables
     table, _ = initial_bytes(variables["table"])
-    assert table.hex() == "0000803f" "00002040" "000040c0" "00000000" "6042a20d" + "00" * 12
+    assert table.hex() == "0000803f00002040000040c0000000006042a20d" + "00" * 12
     _, pointers = initial_bytes(variables["pointers"])
     assert pointers == [Relocation(0, 8, AddressOf("grid", 24, True, None)), Relocation(16, 8, AddressOf("counter", 0, True, None))]
     _, functions = initial_bytes(variables["functions"])

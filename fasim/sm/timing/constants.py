@@ -13,8 +13,6 @@ from fasim.sm.timing.state import CONSTANTS
 Array = np.ndarray[Any, Any]
 
 LINE_BYTES, SECTOR_BYTES = 128, 32
-#: ways of the model's L1
-L1_WAYS = 16
 
 
 def constants(
@@ -31,7 +29,8 @@ def constants(
     """int64, in the order of `CONSTANTS`.
 
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
-    alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there. clock_mhz: of the SM, 0 for the card's usual one.
+    alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
+    clock_mhz: of the SM, 0 for the card's usual one.
     shared: whether several SMs ask for the same lines. stagger: cycles more between the first CTAs of the SM.
     """
     cache_bytes = max(card["card.l1_bytes"] - smem_config_bytes, 0)
@@ -40,19 +39,18 @@ def constants(
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
     share = card["memory.l2_bytes_a_cycle"] / slower / sms
     dram = card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"] * 1000 / (card["clock.mhz"] * slower) / sms
-    write = 32.0
     values = {
-        "decoupling": 1,
-        "ahead": 2,
+        "decoupling": card["ports.decoupling"],
+        "ahead": card["mio.ahead"],
         "warp_entries": card["mio.warp_entries"],
-        "queue_words": 64,
+        "queue_words": card["mio.queue_words"],
         "wavefront": card["latency.wavefront"],
         "store_extra": card["mio.store_register_cycles"],
         "barrier_each": card["barrier.a_warp"],
         "cta_spacing": card["launch.cta_spacing"],
         "cta_turnover": card["launch.cta_turnover"],
-        "l1_sets": cache_bytes // (LINE_BYTES * L1_WAYS),
-        "l1_ways": L1_WAYS,
+        "l1_sets": cache_bytes // (LINE_BYTES * card["memory.l1_ways"]),
+        "l1_ways": card["memory.l1_ways"],
         "l2_sector": round(SECTOR_BYTES / card["memory.sm_l2_bytes_a_cycle"] * PARTS),
         "share_sector": round(SECTOR_BYTES / share * PARTS) if busy_sms else 0,
         "l2_latency": round((card["memory.l2_latency"] - card["memory.l1_latency"]) * slower),
@@ -60,13 +58,13 @@ def constants(
         "dram_latency": round((card["memory.dram_latency"] - card["memory.l1_latency"]) * slower),
         "dram_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
         "dram_share": round(1024 * dram_share),
-        "write_sector": round(SECTOR_BYTES / write * PARTS),
+        "write_sector": round(SECTOR_BYTES / card["memory.store_bytes_a_cycle"] * PARTS),
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
         "tag_queue": card["mio.tag_queue"],
         "stored_share": round(1024 * stored_share),
-        "write_behind": 2000,
-        "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] / 1000) if busy_sms else 0,
+        "write_behind": card["memory.stores_behind"],
+        "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] * slower / 1000) if busy_sms else 0,
         "stagger": stagger,
     }
     return np.array([values[name] for name in CONSTANTS], np.int64)

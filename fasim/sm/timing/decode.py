@@ -70,7 +70,7 @@ def _after_mma(rows: Array, card: Card) -> None:
     math = [i for i in range(len(rows)) if rows[i, r.I_SLOTS]]
     tensor = [bool(rows[i, r.I_PIPE] == c.TENSOR) for i in math]
     runs: list[tuple[int, int]] = []
-    for at, i in enumerate(math):
+    for at in range(len(math)):
         if at and tensor[at - 1] and not tensor[at]:
             runs.append((at, 0))
         if runs and not tensor[at]:

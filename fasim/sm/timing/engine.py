@@ -85,7 +85,8 @@ def run_sm(
 
     ins: see `record`. entries: what warps executed; warp i of the CTA c: entries[begins[streams[c] + i]:ends[streams[c] + i]].
     k: `state.CONSTANTS`. buffers: of `state.buffers`. Results: stalls[n, STALLS] warp cycles by instruction; busy[4, PIPES] parts of
-    cycles; spans[ctas, 2] first and last cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction, CTA.
+    cycles; spans[ctas, 2] first and last cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction,
+    CTA.
     """
     warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched = buffers
     count = len(streams)
@@ -121,10 +122,12 @@ def run_sm(
             )
             if changes:
                 if sm[st.M_FAULT] < 0:
-                    return sm[st.M_FAULT]
+                    fault: int = sm[st.M_FAULT]
+                    return fault
                 if ctas[w // per_cta, st.C_LIVE] == 0:
                     end_cta(w // per_cta, t, count, k, ctas, sm, spans)
                 else:
                     latency = ins[i, r.I_LATENCY] if warps[w, st.W_ALIVE] else 0
                     open_barriers(w, t, latency, per_cta, ins, k, warps, boards, groups, ctas, barriers, subs)
-    return sm[st.M_FINISHED]
+    finished: int = sm[st.M_FINISHED]
+    return finished

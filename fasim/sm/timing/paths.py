@@ -81,8 +81,8 @@ class Walk:
                 raise findings.from_record(self.program, state, self.run.space)
             elif status == m.OUT_OF_BUDGET:
                 raise NotModelled(
-                    f"CTA {self.run.shape.ctaid(number)} of {self.program.title} does not end by itself: the timing model runs CTAs one at a "
-                    "time, so it cannot follow kernels whose CTAs wait for each other"
+                    f"CTA {self.run.shape.ctaid(number)} of {self.program.title} does not end by itself: the timing model runs CTAs one by "
+                    "one, so it cannot follow kernels whose CTAs wait for each other"
                 )
         self.executed += MOST_INSTRUCTIONS - state.get(m.C_BUDGET)
         words = np.concatenate(parts)

@@ -26,7 +26,9 @@ Array = np.ndarray[Any, Any]
 MATRIX = CLASSES["tensor"]
 #: warp instructions that are simulated of an SM at most; what is left is extrapolated
 BUDGET = 12_000_000
-#: cycles more between the first CTAs of an SM, for which its time is worked out, too
+#: rounds of CTAs that are simulated at least where all are too many
+_ROUNDS = 8
+#: cycles more from the first to the last of the first CTAs of an SM, for which its time is worked out, too
 _STAGGERS = (230, 610, 1370)
 #: buffers that take up to this part of the L2 stay in it from one launch to the next
 _STAYS = 0.8
@@ -38,8 +40,8 @@ class Prediction:
 
     seconds: between two events around the launch. cycles: from the first CTA's start to the last one's end. clock_mhz: at which the SMs
     run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
-    walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its first
-    CTAs begin together or apart, in parts of the mean.
+    walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its
+    first CTAs begin together or apart, in parts of the mean.
     """
 
     kernel: TimedKernel
@@ -115,11 +117,11 @@ def predict(
     taken = _within(order, work, resident, budget)
     result = simulate(taken, resident, events)
     found = [_whole(result, work, taken, order, resident)]
-    if resident > 1 and len(taken) > 1:
+    if resident > 1 and len(taken) >= 3 * resident:
         # CTAs that share an SM get into step with each other: how they begin decides in which
         for stagger in _STAGGERS:
-            k[K_STAGGER] = stagger
-            found.append(_whole(simulate(taken, resident), work, taken, order, resident))
+            k[K_STAGGER] = stagger // (resident - 1)
+            found.append(_whole(simulate(taken, resident), work, taken, order, resident) - stagger / 2)
     cycles = float(np.mean(found))
     spread = (max(found) - min(found)) / cycles
     cycles = max(cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000)
@@ -167,10 +169,11 @@ def _rates(simulate: Any, sampler: Sampler, work: Array, resident: int) -> list[
 
 
 def _within(order: list[int], work: Array, resident: int, budget: int) -> list[int]:
-    """The first CTAs of an SM that fit into the budget, at least three rounds of them."""
-    taken, spent = [], 0.0
+    """The first CTAs of an SM that fit into the budget, at least so many rounds that a rate can be told."""
+    taken: list[int] = []
+    spent = 0.0
     for cta in order:
-        if spent > budget and len(taken) >= 2 * resident:
+        if spent > budget and len(taken) >= _ROUNDS * resident:
             break
         taken.append(cta)
         spent += float(work[cta])
@@ -181,10 +184,11 @@ def _whole(result: SmRun, work: Array, taken: list[int], order: list[int], resid
     """Cycles of all CTAs of an SM, from those that were simulated: the rate after the first round goes on."""
     if len(taken) == len(order):
         return float(result.cycles)
-    ends = np.sort(result.spans[:, 1])
-    begin, end = float(ends[resident - 1]), float(ends[-resident])
-    between = float(work[taken].sum()) * (len(taken) - 2 * resident + 1) / len(taken)
-    if end <= begin:
-        return float(result.cycles) * float(work[order].sum()) / float(work[taken].sum())
+    starts, ends = result.spans[:, 0], result.spans[:, 1]
+    # from the end of the first round to the last start the SM is full, and out of the first round's step
+    begin, end = float(np.sort(ends)[resident - 1]), float(starts.max())
+    between = float(work[np.array(taken)[(ends > begin) & (ends <= end)]].sum())
     rest = float(work[order[len(taken) :]].sum())
-    return float(result.cycles) + rest * (end - begin) / max(between, 1.0)
+    if between <= 0.0:
+        return float(result.cycles) * (1.0 + rest / float(work[taken].sum()))
+    return float(result.cycles) + rest * (end - begin) / between

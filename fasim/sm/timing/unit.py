@@ -1,4 +1,4 @@
-"""The load-store unit: it takes one instruction after the other from the queues of the four sub-partitions, each as long as its wavefronts."""
+"""The load-store unit: it takes instructions from the queues of the four sub-partitions in turn, each for as long as its wavefronts."""
 
 from __future__ import annotations
 

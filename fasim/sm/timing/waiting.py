@@ -22,7 +22,7 @@ def words_of(kind: int, size: int) -> int:
 def when(ins: Array, w: int, warps: Array, boards: Array, groups: Array) -> int:
     """The earliest cycle for a warp's next instruction; NEVER while that is not known."""
     i = warps[w, st.W_PC]
-    found = warps[w, st.W_READY]
+    found: int = warps[w, st.W_READY]
     mask = ins[i, r.I_WAIT]
     board = 0
     while mask:
@@ -47,7 +47,7 @@ def when(ins: Array, w: int, warps: Array, boards: Array, groups: Array) -> int:
 def reason(ins: Array, w: int, warps: Array, boards: Array) -> int:
     """What a warp waits for between the end of its stall count and its earliest cycle."""
     i = warps[w, st.W_PC]
-    found = warps[w, st.W_WAITS_FOR]
+    found: int = warps[w, st.W_WAITS_FOR]
     if warps[w, st.W_EARLIEST] > warps[w, st.W_READY]:
         if ins[i, r.I_KIND] == DEPBAR:
             found = st.LONG_SCOREBOARD

@@ -67,7 +67,8 @@ def test_the_timing_model_reads_it(h200, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(written(nearest(h200.card), h200.keys))
     mine = card(str(path))
-    assert (mine.name, mine.sms, mine["latency.shfl"], mine["clock.tensor_mhz"]) == ("NVIDIA H200", 132, 24, 1800)
+    assert (mine.name, mine.sms, mine["latency.shfl"]) == ("NVIDIA H200", 132, 24)
+    assert mine["clock.tensor_mhz"] == pytest.approx(1800, rel=0.02)
 
 
 def files(*cards):
