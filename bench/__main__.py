@@ -1,7 +1,7 @@
 """`python -m bench`: every figure with a target, and the peers beside ours, in one table.
 
 python -m bench                    some minutes, most of them for the peers' installation
-python -m bench --full             with the published size, B=4 H=8 N=8192: some minutes more
+python -m bench --full             with the published size, B=4 H=8 N=8192, and the predicted time of every recording: 15 minutes more
 python -m bench --no-peers         fasim alone
 python -m bench --peers DIR        keep the peers' virtual environments in DIR (default: a temporary directory)
 python -m bench --json FILE        all values as data too
@@ -24,6 +24,7 @@ from bench import micro, processes
 from bench.attention import Problem
 from bench.figures import Figure, cores, place, repeat
 from bench.peers.install import PEERS, measure
+from bench.predicting import accuracy, published, speed
 from bench.stepping import stepping
 from bench.watching import PROBLEMS, Watched
 
@@ -138,7 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
             figures.append(figure)
             add_row(table, figure)
 
-    for each in (flagship, *([full_size] if options.full else []), machine, watching, stepping, starts, memory):
+    long = (full_size, accuracy) if options.full else ()
+    for each in (flagship, machine, watching, stepping, speed, published, starts, memory, *long):
         section(each)
     if not options.no_peers:
         with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-"""Whole processes: `fasim run` as a person starts it, with time and peak memory."""
+"""Whole processes: `fasim run` and `fasim time` as a person starts them, with time and peak memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ class Outcome:
 
 def fasim_run(*options: str, cache_dir: str | None = None) -> Outcome:
     """Run `fasim run fa_v21 --json` with options; raises RuntimeError if it does not exit with 0, so the output was right."""
-    command = [sys.executable, "-m", "fasim", "run", "fa_v21", "--json", *options]
+    return _fasim("run", *options, cache_dir=cache_dir)
+
+
+def fasim_time(*options: str) -> Outcome:
+    """Run `fasim time fa_v21 --json` with options; raises RuntimeError if it does not exit with 0."""
+    return _fasim("time", *options)
+
+
+def _fasim(name: str, *options: str, cache_dir: str | None = None) -> Outcome:
+    command = [sys.executable, "-m", "fasim", name, "fa_v21", "--json", *options]
     environment = {**os.environ, **({"FASIM_CACHE_DIR": cache_dir} if cache_dir else {})}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         start = time.perf_counter()

@@ -23,6 +23,9 @@ _WATCHING = "part 2: counting and checking"
 _SPEED = "part 1, point 4 (2 cores, warm)"
 #: kernels with shared memory whose counting and checking is measured
 WATCHED = ("fa_v21", "gemm_mma", "gemm_tiled", "transpose", "histogram", "fa_v20")
+_ERRORS, _CAUSES = "part 5, point 2: time against the recordings", "part 5, point 3: it must know why"
+#: groups of recorded launches whose predicted time is judged: mean and worst error in percent
+PREDICTED = {"fa_v21, Bc 32 and 64": (4.0, 8.0), "fa_v21, up to 8 CTAs": (8.0, 8.0), "other kernels": (10.0, 20.0)}
 #: by the name of the figure
 TARGETS = {
     "v2.1 N=256 one head, machine": Target(0.01, "s", _SPEED),
@@ -39,4 +42,10 @@ TARGETS = {
     "v2.1 N=128, a step forward": Target(50.0, "ms", "part 4, point 1"),
     "v2.1 N=128, a step back": Target(50.0, "ms", "part 4, point 1"),
     "first start, empty cache": Target(60.0, "s", _SPEED),
+    "slowest prediction, whole process": Target(10.0, "s", "part 5, point 4 (2 cores, warm)"),
+    "timing model, a core": Target(10.0, "M warp instr/s", "part 5, point 4", at_least=True),
+    "RTX 5080, mean error": Target(15.0, "%", _CAUSES),
+    "RTX 5080, Bc in the wrong order": Target(0.0, "rows", _CAUSES),
+    **{f"H200, {name}, mean error": Target(mean, "%", _ERRORS) for name, (mean, _) in PREDICTED.items()},
+    **{f"H200, {name}, worst error": Target(worst, "%", _ERRORS) for name, (_, worst) in PREDICTED.items()},
 }

@@ -174,6 +174,45 @@ def time(
     return carry_out(call, TimeOptions(gpu, cold, lines, out, figure, window, workers))
 
 
+@launch_command(app, EPILOG, simulates=False)
+def sweep(
+    call: Call,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="GPUs, or data files (.toml) of GPUs, with commas between.", show_default="h200; a recording's own"
+        ),
+    ] = None,
+    cold: Annotated[bool, typer.Option("--cold", help="With caches that do not hold the buffers.")] = False,
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Launches to show in the table; 0: all.")] = 20,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Try up to so many combinations.", show_default="1000")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv|.png|.svg", help="Write all rows as a table, or draw them: bars, or a map of two options."),
+    ] = None,
+    over: Annotated[
+        str | None, typer.Option(metavar="A,B", help="--out: a map over these two, the best of all others in each cell.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT|local", help="Run on a Dask cluster; local: one for this command.", show_default="processes of its own"
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes on this machine.", show_default="one a core")] = None,
+) -> int:
+    """Predict all combinations of several values, and rank them by time.
+
+    Values have commas between: options of a kernel (--bc 32,64 --layout padded,swizzled), macros (-D TILE=16,32), --gpu, and for files
+    --block and --grid (128,256 or 16x16,32x8; --grid '131072/blockDim.x' or 'M/TILE x N/TILE' follows from the rest). What does not compile
+    or does not fit is listed at the end.
+    """
+    from fasim.cli.sweep import SweepOptions
+    from fasim.cli.sweep import sweep as carry_out
+
+    return carry_out(call, SweepOptions(gpu, cold, top, limit, out, over, scheduler, workers))
+
+
 @app.command()
 def layout(
     name: Annotated[

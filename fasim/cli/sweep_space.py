@@ -85,7 +85,7 @@ def _check_size(axes: Mapping[str, int], gpus: int, limit: int | None) -> None:
         factors = " x ".join(f"{count} {name}" for name, count in sizes.items() if count > 1)
         most = f"--limit {limit} allows" if limit else f"{DEFAULT_LIMIT:,} that are tried unless asked for"
         raise UsageError(
-            f"the space has {total:,} combinations ({factors}), more than {most}; give fewer values, or try all of them with --limit {total}"
+            f"the space has {total:,} combinations ({factors}), more than {most}; give fewer values, or try them all with --limit {total}"
         )
 
 
@@ -132,23 +132,21 @@ def _of_file(call: Call, gpus: Sequence[str], warm: bool, limit: int | None) -> 
         values = dict(zip(macros, defines))
         block = sizes(block_text, values, f"--{BLOCK}") if block_text else None
         grid = sizes(grid_text, values | _cta_sizes(block), f"--{GRID}") if grid_text else None
-        shape = {BLOCK: _joined(block), GRID: _joined(grid)}
-        if len(grids) > 1 and len({_is_plain(text) for text in grids}) > 1 or sum(not _is_plain(text) for text in grids) > 1:
-            shape[GRID] = f"{grid_text}"  # several formulas: what they give may be equal
-        elif grid_text and not _is_plain(grid_text):
-            del shape[GRID]  # follows from the rest
-        if block_text and not _is_plain(block_text):
-            shape[BLOCK] = block_text
         texts = tuple(name if value is None else f"{name}={value}" for name, value in values.items())
         each = call.with_options(defines=texts, block=_joined(block) or None, grid=_joined(grid) or None)
-        shown = {name: "" if value is None else str(value) for name, value in values.items()} | shape
+        shown = {_axis_name(name): value or "" for name, value in values.items()}
+        shown |= {BLOCK: _shown(block_text, block), GRID: _shown(grid_text, grid)}
         points += [Point(job, _with_gpu(shown, job)) for job in timing_jobs(each, gpus, warm=warm)]
     return _space(points)
 
 
-def _is_plain(text: str | None) -> bool:
-    """Whether sizes are numbers."""
-    return text is None or re.fullmatch(r"[\d\s,x()]*", text) is not None
+def _axis_name(macro: str) -> str:
+    return f"-D {macro}" if macro in (GPU, GRID, BLOCK) else macro
+
+
+def _shown(text: str | None, found: tuple[int, ...] | None) -> str:
+    """Sizes as a value of an axis: what stands there, if that is a formula."""
+    return text if text and re.search("[A-Za-wyz]", text) else _joined(found)
 
 
 def _joined(found: tuple[int, ...] | None) -> str:
@@ -192,7 +190,7 @@ def _number(node: ast.expr, names: Mapping[str, str | None]) -> int:
             return left + right
         if isinstance(node.op, ast.Sub):
             return left - right
-        if isinstance(node.op, (ast.Div, ast.FloorDiv)):
+        if isinstance(node.op, ast.Div):
             return -(-left // right)
     if isinstance(node, (ast.Name, ast.Attribute)):
         name = ast.unparse(node)

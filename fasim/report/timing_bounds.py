@@ -90,10 +90,10 @@ def resources(found: Prediction) -> list[Resource]:
     parts["ADU"] = float(run.busy[:, ADU_PIPE].sum()) / cycles
     parts["load-store unit"] = float(run.busy[:, LSU].sum()) / cycles
     l2_rate, dram_rate = _memory_rates(found)
-    read = run.sectors_read * _SECTOR_BYTES / cycles
+    read, stored = (sectors * _SECTOR_BYTES / cycles for sectors in (run.sectors_read, run.sectors_stored))
     parts["L2 reads"] = read / l2_rate
     parts["L2 writes"] = run.sectors_stored / _SECTORS_STORED_A_CYCLE / cycles
-    parts["DRAM reads"] = read * found.dram_share / dram_rate
+    parts["DRAM"] = (read * found.dram_share + stored * found.stored_share) / dram_rate
     return sorted((Resource(name, 100 * part) for name, part in parts.items() if part > 0), key=lambda each: -each.percent)
 
 
@@ -115,7 +115,8 @@ def _memory_rates(found: Prediction) -> tuple[float, float]:
     card = found.card
     sms = min(card.sms, math.prod(found.grid))
     l2 = min(float(card["memory.sm_l2_bytes_a_cycle"]), float(card["memory.l2_bytes_a_cycle"]) / sms)
-    return l2, float(card["memory.dram_read_gbps"]) * 1000 / found.clock_mhz / sms
+    dram = float(card["memory.dram_mixed_gbps" if found.stored_share else "memory.dram_read_gbps"])
+    return l2, dram * 1000 / found.clock_mhz / sms
 
 
 def warp_flops(ins: Instruction) -> int:

@@ -18,7 +18,7 @@ _DATA = {
     m.LDMATRIX: M_REGISTERS,
     m.STMATRIX: M_REGISTERS,
 }
-_COMPUTES = (m.LANES, m.COLLECTIVE)
+_COMPUTES = (m.LANES, m.COLLECTIVE, m.CLOCK)
 
 
 def reduce(function: LoweredFunction) -> None:

@@ -8,11 +8,13 @@ import numpy as np
 
 from fasim.arch.cards import Card
 from fasim.sm.timing.record import PARTS
-from fasim.sm.timing.state import CONSTANTS
+from fasim.sm.timing.state import CODE_SHIFT, CONSTANTS
 
 Array = np.ndarray[Any, Any]
 
 LINE_BYTES, SECTOR_BYTES = 128, 32
+#: instructions
+CODE_LINE = 1 << CODE_SHIFT
 
 
 def constants(
@@ -25,6 +27,7 @@ def constants(
     clock_mhz: float = 0.0,
     shared: bool = False,
     stagger: int = 0,
+    code_bytes: int = 0,
 ) -> Array:
     """int64, in the order of `CONSTANTS`.
 
@@ -32,6 +35,7 @@ def constants(
     alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
     clock_mhz: of the SM, 0 for the card's usual one.
     shared: whether several SMs ask for the same lines. stagger: cycles more between the first CTAs of the SM.
+    code_bytes: of the kernel.
     """
     cache_bytes = max(card["card.l1_bytes"] - smem_config_bytes, 0)
     sms = max(busy_sms, 1)
@@ -39,6 +43,8 @@ def constants(
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
     share = card["memory.l2_bytes_a_cycle"] / slower / sms
     dram = card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"] * 1000 / (card["clock.mhz"] * slower) / sms
+    cached = {which: card[f"instruction_cache.{which}_bytes"] for which in ("near", "far")}
+    ahead = card["instruction_cache.ahead"]
     values = {
         "decoupling": card["ports.decoupling"],
         "ahead": card["mio.ahead"],
@@ -66,5 +72,9 @@ def constants(
         "write_behind": card["memory.stores_behind"],
         "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] * slower / 1000) if busy_sms else 0,
         "stagger": stagger,
+        **{f"{which}_code": size // LINE_BYTES if code_bytes > size else 0 for which, size in cached.items()},
+        "code_ahead": ahead,
+        # measured with one warp, which takes a cycle for an instruction once it is there
+        **{f"{which}_miss": round((card[f"instruction_cache.{which}_miss_interval"] - 1) * CODE_LINE) + ahead for which in cached},
     }
     return np.array([values[name] for name in CONSTANTS], np.int64)

@@ -43,8 +43,8 @@ _NO_DESTINATION = frozenset(("ISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "R2P"
 
 
 def decode(instructions: Sequence[Instruction], controls: Sequence[Control], card: Card, leaders: Sequence[int] = ()) -> Array:
-    """int16[n, INSTRUCTION_WORDS]; leaders: where basic blocks begin, in ascending order."""
-    rows = np.zeros((len(instructions), r.INSTRUCTION_WORDS), np.int16)
+    """int32[n, INSTRUCTION_WORDS]; leaders: where basic blocks begin, in ascending order."""
+    rows = np.zeros((len(instructions), r.INSTRUCTION_WORDS), np.int32)
     starts = set(leaders)
     # operands that stay: of the instruction before, and of the matrix instruction before, whose unit keeps them for itself
     kept: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}

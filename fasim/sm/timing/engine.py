@@ -40,6 +40,7 @@ def start_cta(
         pc = entries[begins[stream]] >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
         warps[w, st.W_POSITION] += 1
         warps[w, st.W_PC], warps[w, st.W_BLOCK_END] = pc, pc + ins[pc, r.I_LENGTH]
+        warps[w, st.W_LINE], warps[w, st.W_ASKED] = pc >> st.CODE_SHIFT, pc >> st.CODE_SHIFT
         warps[w, st.W_ALIVE], warps[w, st.W_WAITS_FOR], warps[w, st.W_HELD] = 1, st.WAIT, 0
         begin = t + i // st.SUBS
         warps[w, st.W_EARLIEST], warps[w, st.W_READY], warps[w, st.W_SINCE] = begin, begin, begin
@@ -88,7 +89,7 @@ def run_sm(
     cycles; spans[ctas, 2] first and last cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction,
     CTA.
     """
-    warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched = buffers
+    warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched, code = buffers
     count = len(streams)
     for slot in range(len(ctas)):
         if sm[st.M_NEXT_CTA] < count:
@@ -118,7 +119,26 @@ def run_sm(
                 continue
             i = warps[w, st.W_PC]
             changes = issue(
-                s, w, t, per_cta, ins, entries, k, warps, boards, groups, ctas, barriers, subs, pipes, queues, sm, stalls, busy, events
+                s,
+                w,
+                t,
+                per_cta,
+                ins,
+                entries,
+                k,
+                warps,
+                boards,
+                groups,
+                ctas,
+                barriers,
+                subs,
+                pipes,
+                queues,
+                sm,
+                code,
+                stalls,
+                busy,
+                events,
             )
             if changes:
                 if sm[st.M_FAULT] < 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from fasim.sm.programs import sass_program
 from fasim.sm.timing.decode import decode
 
 if TYPE_CHECKING:
+    from fasim.sm.grid import GridRun
     from fasim.sm.module import Kernel
 
 Array = np.ndarray[Any, Any]
@@ -31,6 +34,17 @@ class TimedKernel:
     skeleton: Kernel
     instructions: tuple[Instruction, ...]
     records: Array
+
+    def prepare(self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], dynamic_smem_bytes: int = 0) -> GridRun:
+        """A launch of the skeleton on copies of the arguments and of the module's variables.
+
+        Raises: as `fasim.sm.module.Kernel.prepare`.
+        """
+        module = copy.copy(self.kernel.module)
+        module._data = {name: data.copy() for name, data in module._data.items()}
+        skeleton = type(self.kernel)(module, self.skeleton.program)
+        copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
+        return skeleton.prepare(grid, block, copies, dynamic_smem_bytes=dynamic_smem_bytes, workers=1)[0]
 
 
 def timed_kernel(kernel: Kernel, card: Card) -> TimedKernel:

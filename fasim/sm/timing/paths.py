@@ -20,7 +20,7 @@ from fasim.warp import path as p
 Array = np.ndarray[Any, Any]
 CAPACITY = 1 << 18
 #: instructions that a CTA may execute before it is given up: it waits for others, which do not run
-MOST_INSTRUCTIONS = 1 << 28
+MOST_INSTRUCTIONS = 1 << 27
 
 
 @dataclass
@@ -43,8 +43,19 @@ class Walk:
     """Runs CTAs of one launch, each alone, and keeps what they do."""
 
     def __init__(self, run: GridRun, numbers: Sequence[int]) -> None:
-        """run: of the skeleton, prepared. numbers: of each access to memory the number of its machine instruction."""
+        """run: of the skeleton, prepared. numbers: of each access to memory the number of its machine instruction.
+
+        Raises: NotModelled if the path depends on how much time passes.
+        """
         self.run, self.program = run, run.program
+        clocks = np.flatnonzero(self.program.code[:, m.AT_KIND // 4] == m.CLOCK)
+        if len(clocks):
+            at = self.program.source_at(int(clocks[0]))
+            raise NotModelled(
+                f"{self.program.title} reads the clock ({at.file}:{at.line}: `{at.text}`) to decide what it executes or where it accesses "
+                "memory: the timing model works out first what is executed and then how long that takes; leave that part out and predict "
+                "the rest"
+            )
         self.positions = np.array(numbers or [0], np.int32)
         self.buffer = np.zeros(2 * CAPACITY, np.int64)
         self.block = np.zeros(p.PATH_WORDS, np.int64)
@@ -81,12 +92,15 @@ class Walk:
                 raise findings.from_record(self.program, state, self.run.space)
             elif status == m.OUT_OF_BUDGET:
                 raise NotModelled(
-                    f"CTA {self.run.shape.ctaid(number)} of {self.program.title} does not end by itself: the timing model runs CTAs one by "
-                    "one, so it cannot follow kernels whose CTAs wait for each other"
+                    f"CTA {self.run.shape.ctaid(number)} of {self.program.title} has not ended after {MOST_INSTRUCTIONS:,} warp "
+                    "instructions: the timing model runs CTAs one by one, so it cannot follow kernels whose CTAs wait for each other (spin locks, flags, "
+                    "synchronised grids); make kernels of the parts between the waits and predict these"
                 )
         self.executed += MOST_INSTRUCTIONS - state.get(m.C_BUDGET)
         words = np.concatenate(parts)
-        return [words[words[:, 0] == warp, 1] for warp in range(self.run.shape.warps)]
+        warps = words[:, 0].astype(np.uint8)
+        ends = np.cumsum(np.bincount(warps, minlength=self.run.shape.warps))
+        return np.split(words[np.argsort(warps, kind="stable"), 1], ends[:-1])
 
 
 def site_numbers(run: GridRun, instructions: Sequence[Instruction]) -> list[int]:

@@ -32,6 +32,7 @@ _ROUNDS = 8
 _STAGGERS = (230, 610, 1370)
 #: buffers that take up to this part of the L2 stay in it from one launch to the next
 _STAYS = 0.8
+INSTRUCTION_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Prediction:
     seconds: between two events around the launch. cycles: from the first CTA's start to the last one's end. clock_mhz: at which the SMs
     run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
     walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its
-    first CTAs begin together or apart, in parts of the mean.
+    first CTAs begin together or apart, in parts of the mean. dram_share, stored_share: of the sectors that are read, that are stored, the
+    part that comes from DRAM, that goes there.
     """
 
     kernel: TimedKernel
@@ -59,6 +61,7 @@ class Prediction:
     simulated_cycles: float
     schedule: Schedule
     dram_share: float
+    stored_share: float
     work_error: float
     stagger_spread: float
 
@@ -80,31 +83,35 @@ def predict(
 
     warm: whether an earlier launch has left in the L2 what fits. events: of how many instructions the simulated SM keeps a log.
     budget: warp instructions to simulate at most. smem_config_bytes: shared memory of an SM if it is known.
-    Raises: UsageError, LaunchError as a launch; NotModelled for kernels whose CTAs wait for each other.
+    Raises: UsageError, LaunchError as a launch; NotModelled for kernels whose CTAs wait for each other, or whose path others or the clock
+    decide.
     """
     timed = timed_kernel(kernel, card)
-    args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
-    prepared, _ = timed.skeleton.prepare(grid, block, args, dynamic_smem_bytes=dynamic_smem_bytes, workers=1)
+    prepared = timed.prepare(grid, block, args, dynamic_smem_bytes)
     shape = prepared.shape
-    sampler = Sampler(Walk(prepared, site_numbers(prepared, timed.instructions)), timed.records)
+    numbers = site_numbers(prepared, timed.instructions)
+    sampler = Sampler(Walk(prepared, numbers), timed.records)
     barriers = 1 if any(ins.opcode == "BAR" for ins in timed.instructions) else 0
     held = occupancy(card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes)
     work, work_error = sampler.grid_work()
+    work_error = max(work_error, sampler.order_error(lambda: Walk(timed.prepare(grid, block, args, dynamic_smem_bytes), numbers)))
     resident = max(held.ctas, 1)
     busy = min(card.sms, shape.ctas)
     buffers = sum(a.size_bytes for a in prepared.space.allocations if not a.constant)
     asked, stored = (each * float(work.sum()) for each in sampler.bytes_an_instruction())
     fits = buffers <= _STAYS * card["card.l2_bytes"]
     dram_share = 0.0 if warm and fits else min(1.0, buffers / max(asked, 1.0))
+    stored_share = 0.0 if fits or not stored else min(1.0, buffers / stored)
     clock = float(card["clock.tensor_mhz" if any(ins.opcode in MATRIX for ins in timed.instructions) else "clock.mhz"])
     k = constants(
         card,
         smem_config_bytes=held.smem_config_bytes,
         busy_sms=busy,
         dram_share=dram_share,
-        stored_share=0.0 if fits or not stored else min(1.0, buffers / stored),
+        stored_share=stored_share,
         clock_mhz=clock,
         shared=busy > 1 and asked > 2 * buffers,
+        code_bytes=INSTRUCTION_BYTES * len(timed.instructions),
     )
 
     def simulate(order: Sequence[int], at_once: int, log: int = 0) -> SmRun:
@@ -142,6 +149,7 @@ def predict(
         simulated_cycles=float(result.cycles),
         schedule=plan,
         dram_share=dram_share,
+        stored_share=stored_share,
         work_error=work_error,
         stagger_spread=spread,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# --- an instruction: int16 words --------------------------------------------------------------------------------------------------
+# --- an instruction: int32 words --------------------------------------------------------------------------------------------------
 INSTRUCTION_FIELDS = (
     "kind",  # see classes.KINDS
     "pipe",  # see classes.PIPES

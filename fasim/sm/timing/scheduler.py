@@ -77,7 +77,8 @@ def account(i: int, w: int, t: int, warps: Array, stalls: Array) -> None:
     begun, waits_for = warps[w, st.W_SINCE], warps[w, st.W_WAITS_FOR]
     until = min(warps[w, st.W_READY], t)
     if until > begun:
-        stalls[i, st.BRANCH_RESOLVING if waits_for == st.BRANCH_RESOLVING else st.WAIT] += until - begun
+        named = waits_for == st.BRANCH_RESOLVING or waits_for == st.NO_INSTRUCTION
+        stalls[i, waits_for if named else st.WAIT] += until - begun
         begun = until
     until = min(warps[w, st.W_EARLIEST], t)
     if until > begun:
@@ -178,6 +179,40 @@ def next_instruction(i: int, w: int, ins: Array, entries: Array, warps: Array, s
 
 
 @inlined
+def fetch_line(s: int, line: int, t: int, k: Array, sm: Array, code: Array) -> int:
+    """When a sub-partition has a line of machine code; of those that it and the SM keep, the first in is the first out."""
+    stamp = code[s, 1 + line]
+    if stamp > 0 and code[s, 0] - stamp < k[st.K_NEAR_CODE]:
+        return t
+    code[s, 0] += 1
+    code[s, 1 + line] = code[s, 0]
+    done = t + k[st.K_NEAR_MISS]
+    if k[st.K_FAR_CODE] > 0:
+        stamp = code[st.SUBS, 1 + line]
+        if stamp == 0 or code[st.SUBS, 0] - stamp >= k[st.K_FAR_CODE]:
+            code[st.SUBS, 0] += 1
+            code[st.SUBS, 1 + line] = code[st.SUBS, 0]
+            sm[st.M_CODE_FREE] = max(sm[st.M_CODE_FREE], t) + k[st.K_FAR_MISS]
+        done = max(done, sm[st.M_CODE_FREE])
+    return done
+
+
+@inlined
+def fetch(s: int, w: int, t: int, k: Array, warps: Array, sm: Array, code: Array) -> int:
+    """When the next instruction of a warp is there; the line that follows is asked for some instructions before its end."""
+    line, then = warps[w, st.W_PC] >> st.CODE_SHIFT, warps[w, st.W_PC] + k[st.K_CODE_AHEAD] >> st.CODE_SHIFT
+    there = t
+    if line != warps[w, st.W_LINE]:
+        if line != warps[w, st.W_ASKED]:  # a branch
+            warps[w, st.W_ASKED], warps[w, st.W_ASKED_AT] = line, fetch_line(s, line, t, k, sm, code)
+        there = max(t, warps[w, st.W_ASKED_AT])
+        warps[w, st.W_LINE] = line
+    if then != warps[w, st.W_ASKED]:
+        warps[w, st.W_ASKED], warps[w, st.W_ASKED_AT] = then, fetch_line(s, then, there, k, sm, code)
+    return there
+
+
+@inlined
 def issue(
     s: int,
     w: int,
@@ -195,6 +230,7 @@ def issue(
     pipes: Array,
     queues: Array,
     sm: Array,
+    code: Array,
     stalls: Array,
     busy: Array,
     events: Array,
@@ -263,6 +299,12 @@ def issue(
             ready = max(ready, t + ins[i, r.I_LATENCY])
         if not arrives:
             warps[w, st.W_WAITS_FOR] = st.BRANCH_RESOLVING
+    if k[st.K_NEAR_CODE] > 0 and goes_on:
+        fetched = fetch(s, w, t + 1, k, warps, sm, code)
+        if fetched > ready:
+            ready = fetched
+            if not arrives:
+                warps[w, st.W_WAITS_FOR] = st.NO_INSTRUCTION
     warps[w, st.W_READY] = ready
     if not goes_on:
         warps[w, st.W_ALIVE] = 0

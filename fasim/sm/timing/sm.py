@@ -48,7 +48,7 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     busy = np.zeros((st.SUBS, len(PIPES)), np.int64)
     spans, log = np.zeros((len(order), 2), np.int64), np.zeros((events, 5), np.int64)
     streams = np.array([place * paths.warps for place in order], np.int64)
-    buffers = st.buffers(resident * paths.warps, resident, constants)
+    buffers = st.buffers(resident * paths.warps, resident, len(records), constants)
     cycles = run_sm(records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, constants, buffers, stalls, busy, spans, log)
     if cycles < 0:
         why = "its warps wait for each other" if cycles == DEADLOCK else "an access was recorded that no instruction made"

@@ -71,8 +71,11 @@ STALLS = (
     W_COPIES,  # when its copies are there
     W_COMMITTED,  # groups of copies, and those that the load-store unit has seen
     W_SERVED,
-) = range(18)
-WARP_WORDS = 18
+    W_LINE,  # of machine code, that it executes; the one that it has asked for last, and when that is there
+    W_ASKED,
+    W_ASKED_AT,
+) = range(21)
+WARP_WORDS = 21
 #: of each scoreboard of a warp: when it is released, instructions not begun that hold it, whether memory outside of the SM does
 B_RELEASED, B_UNSERVED, B_LONG = range(3)
 #: groups of copies of a warp whose times are kept
@@ -125,8 +128,9 @@ QUEUE_ENTRIES = 256
     M_SECTORS_STORED,
     M_EVENTS,
     M_FAULT,
-) = range(23)
-SM_WORDS = 23
+    M_CODE_FREE,  # the way of machine code from the L2
+) = range(24)
+SM_WORDS = 24
 
 #: accesses that can wait for their tags at most
 TAG_ENTRIES = 64
@@ -135,6 +139,10 @@ TAG_ENTRIES = 64
 L_TAG, L_VALID, L_READY, L_USED = range(4)
 #: lines whose first fetch is remembered
 TOUCHED = 1 << 15
+
+# --- machine code ------------------------------------------------------------------------------------------------------------------
+#: instructions of a line of 128 bytes
+CODE_SHIFT = 3
 
 # --- the constants of a card that the engine needs -----------------------------------------------------------------------------------
 CONSTANTS = (
@@ -164,6 +172,11 @@ CONSTANTS = (
     "commit",
     "tag_queue",
     "stagger",
+    "code_ahead",  # instructions that a warp is fetched before it issues them
+    "near_code",  # lines of machine code that a sub-partition keeps, that the SM keeps; 0: all
+    "far_code",
+    "near_miss",  # cycles for one that the sub-partition does not have, that the SM does not have
+    "far_miss",
 )
 (
     K_DECOUPLING,
@@ -192,13 +205,17 @@ CONSTANTS = (
     K_COMMIT,
     K_TAG_QUEUE,
     K_STAGGER,
+    K_CODE_AHEAD,
+    K_NEAR_CODE,
+    K_FAR_CODE,
+    K_NEAR_MISS,
+    K_FAR_MISS,
 ) = range(len(CONSTANTS))
 
 
-def buffers(slots: int, resident: int, k: Array) -> tuple[Array, ...]:
+def buffers(slots: int, resident: int, instructions: int, k: Array) -> tuple[Array, ...]:
     """The arrays that the engine works on, as at the beginning: warps, scoreboards, groups, CTA slots, barriers, sub-partitions, members,
-    pipes, queues, the SM, accesses whose tags are
-    looked up, lines, touched."""
+    pipes, queues, the SM, accesses whose tags are looked up, lines, touched, machine code."""
     warps = np.zeros((slots, WARP_WORDS), np.int64)
     warps[:, W_EARLIEST] = NEVER
     boards = np.zeros((slots, SCOREBOARDS, 3), np.int64)
@@ -221,4 +238,6 @@ def buffers(slots: int, resident: int, k: Array) -> tuple[Array, ...]:
     lines = np.zeros((max(1, int(k[K_L1_SETS] * k[K_L1_WAYS])), 4), np.int64)
     lines[:, L_TAG] = -1
     touched = np.full(TOUCHED, -1, np.int64)
-    return warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched
+    # when each sub-partition, and the SM, fetched each line last; the first column counts what they have fetched
+    code = np.zeros((SUBS + 1, 3 + (instructions >> CODE_SHIFT)), np.int64)
+    return warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched, code

@@ -15,7 +15,8 @@ KNOWN = {
     # one access pattern stands for all: all lanes at one word, which costs an atomic more and a load less
     r"issue/iss_(LDS64_bcast|LDS128_bcast|ATOMS_same)|latency/lat_ATOMS_same": "all lanes access one word",
     r"issue/iss_LDSM4_off|issue/iss_(LDGG|LDG128|LDG128G|LDGSTS|STG|STG64|STG128)$": "where the accesses go is not in the data",
-    r"issue/iss_(SHFLI|S2UR|LDCR|ATOMSC|MATCH|REDUX)|latency/lat_(LDCR|REDUX_IMADU|S2R_IADD3|S2UR_IADD3U)$": "one interval for all of a unit",
+    r"issue/iss_(SHFLI|S2UR|LDCR|ATOMSC|MATCH|REDUX)": "one interval for all of a unit",
+    r"latency/lat_(LDCR|REDUX_IMADU|S2R_IADD3|S2UR_IADD3U)$": "one interval for all of a unit",
     r"issue/iss_FFMA_(reuse|chainlike)": "reuse over the end of the loop",
     r"issue/iss_HFMA2M_st4": "two of four warps fill a pipe in turn",
     r"mix/mix_LDSM4_STS": "the load-store unit turns from reading to writing",
