@@ -94,6 +94,9 @@ def resources(found: Prediction) -> list[Resource]:
     parts["L2 reads"] = read / l2_rate
     parts["L2 writes"] = run.sectors_stored / _SECTORS_STORED_A_CYCLE / cycles
     parts["DRAM"] = (read * found.dram_share + stored * found.stored_share) / dram_rate
+    # the simulated SM does not wait for the atomic operations of the others
+    parts = {name: part * found.sm_cycles / found.cycles for name, part in parts.items()} if found.cycles else parts
+    parts["L2 atomics"] = found.atomic_cycles / found.cycles if found.cycles else 0.0
     return sorted((Resource(name, 100 * part) for name, part in parts.items() if part > 0), key=lambda each: -each.percent)
 
 

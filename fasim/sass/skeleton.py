@@ -21,14 +21,21 @@ _DATA = {
 _COMPUTES = (m.LANES, m.COLLECTIVE, m.CLOCK)
 
 
+#: AT_AUX of a CLOCK on which the path or an address depends without a way through memory
+DECIDES = 1
+
+
 def reduce(function: LoweredFunction) -> None:
     """Remove the operations that change neither the path nor an address."""
     spaces: set[int] = set()
-    while True:
-        kept, read = _alive(function, spaces)
-        if read <= spaces:
-            break
+    kept, read = _alive(function, spaces)
+    for block in function.blocks:
+        for op in block.ops:
+            if op.kind == m.CLOCK and id(op) in kept:
+                op.aux = DECIDES
+    while not read <= spaces:
         spaces |= read
+        kept, read = _alive(function, spaces)
     for block in function.blocks:
         block.ops = [op for op in block.ops if id(op) in kept]
 

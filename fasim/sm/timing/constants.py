@@ -37,7 +37,7 @@ def constants(
     shared: whether several SMs ask for the same lines. stagger: cycles more between the first CTAs of the SM.
     code_bytes: of the kernel.
     """
-    cache_bytes = max(card["card.l1_bytes"] - smem_config_bytes, 0)
+    cache_bytes = int(card["memory.l1_usable"] * max(card["card.l1_bytes"] - smem_config_bytes, 0))
     sms = max(busy_sms, 1)
     # L2 and DRAM have clocks of their own: to a slower SM they are faster
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0

@@ -114,7 +114,7 @@ def run_sm(
         for s in range(st.SUBS):
             if subs[s, st.S_WAKE] > t:
                 continue
-            w = choose(s, t, ins, k, warps, subs, members, pipes, sm)
+            w = choose(s, t, ins, k, warps, subs, members, pipes)
             if w < 0:
                 continue
             i = warps[w, st.W_PC]

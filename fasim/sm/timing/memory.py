@@ -22,7 +22,7 @@ def sectors_of(mask: int) -> int:
 def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
     """Where a line is in the L1, now used last; -1 if it is not there and not to be made."""
     ways = k[st.K_L1_WAYS]
-    first = ((line ^ line >> 7 ^ line >> 14) % k[st.K_L1_SETS]) * ways
+    first = (line * _HASH >> 13) % k[st.K_L1_SETS] * ways
     slot, oldest = -1, first
     for i in range(first, first + ways):
         if lines[i, st.L_TAG] == line:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fasim.errors import NotModelled
 from fasim.isa import machine as m
+from fasim.sass.skeleton import DECIDES
 from fasim.sass.syntax import Instruction
 from fasim.sm import findings
 from fasim.sm.grid import GridRun
@@ -48,7 +49,8 @@ class Walk:
         Raises: NotModelled if the path depends on how much time passes.
         """
         self.run, self.program = run, run.program
-        clocks = np.flatnonzero(self.program.code[:, m.AT_KIND // 4] == m.CLOCK)
+        code = self.program.code
+        clocks = np.flatnonzero((code[:, m.AT_KIND // 4] == m.CLOCK) & (code[:, m.AT_AUX // 4] == DECIDES))
         if len(clocks):
             at = self.program.source_at(int(clocks[0]))
             raise NotModelled(
@@ -93,8 +95,8 @@ class Walk:
             elif status == m.OUT_OF_BUDGET:
                 raise NotModelled(
                     f"CTA {self.run.shape.ctaid(number)} of {self.program.title} has not ended after {MOST_INSTRUCTIONS:,} warp "
-                    "instructions: the timing model runs CTAs one by one, so it cannot follow kernels whose CTAs wait for each other (spin locks, flags, "
-                    "synchronised grids); make kernels of the parts between the waits and predict these"
+                    "instructions: the timing model runs CTAs one by one, so it cannot follow kernels whose CTAs wait for each other "
+                    "(spin locks, flags, synchronised grids); make kernels of the parts between the waits and predict these"
                 )
         self.executed += MOST_INSTRUCTIONS - state.get(m.C_BUDGET)
         words = np.concatenate(parts)

@@ -43,7 +43,8 @@ class Prediction:
     run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
     walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its
     first CTAs begin together or apart, in parts of the mean. dram_share, stored_share: of the sectors that are read, that are stored, the
-    part that comes from DRAM, that goes there.
+    part that comes from DRAM, that goes there. sm_cycles, atomic_cycles: that the SM and that the L2's atomic operations take, which go on
+    at the same time.
     """
 
     kernel: TimedKernel
@@ -59,6 +60,8 @@ class Prediction:
     order: list[int]
     sm: SmRun
     simulated_cycles: float
+    sm_cycles: float
+    atomic_cycles: float
     schedule: Schedule
     dram_share: float
     stored_share: float
@@ -131,7 +134,8 @@ def predict(
             found.append(_whole(simulate(taken, resident), work, taken, order, resident) - stagger / 2)
     cycles = float(np.mean(found))
     spread = (max(found) - min(found)) / cycles
-    cycles = max(cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000)
+    sm_cycles, atomic_cycles = cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000
+    cycles = max(sm_cycles, atomic_cycles)
     launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
     return Prediction(
         kernel=timed,
@@ -147,6 +151,8 @@ def predict(
         order=order,
         sm=result,
         simulated_cycles=float(result.cycles),
+        sm_cycles=sm_cycles,
+        atomic_cycles=atomic_cycles,
         schedule=plan,
         dram_share=dram_share,
         stored_share=stored_share,

@@ -23,7 +23,7 @@ _FREED_BY_EXIT = 14
 
 
 @inlined
-def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, members: Array, pipes: Array, sm: Array) -> int:
+def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, members: Array, pipes: Array) -> int:
     """The warp that issues, -1 if none can; then the scheduler sleeps until one might."""
     chosen, chosen_age, again = -1, -1, st.NEVER
     for m in range(subs[s, st.S_MEMBERS]):
@@ -34,7 +34,7 @@ def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, memb
         i = warps[w, st.W_PC]
         can, why = t, st.NOT_SELECTED
         pipe = ins[i, r.I_PIPE]
-        if pipe == c.LSU or ins[i, r.I_KIND] == c.COMMIT:
+        if pipe == c.LSU or pipe == c.ADU_PIPE or ins[i, r.I_KIND] == c.COMMIT:
             words = words_of(ins[i, r.I_KIND], ins[i, r.I_BYTES])
             waiting = subs[s, st.S_WORDS]
             if warps[w, st.W_QUEUED] >= k[st.K_WARP_ENTRIES] or (waiting > 0 and waiting + words > k[st.K_QUEUE_WORDS]):
@@ -49,11 +49,9 @@ def choose(s: int, t: int, ins: Array, k: Array, warps: Array, subs: Array, memb
             if pipe == c.XU_PIPE or pipe == c.TENSOR:  # a warp has one in the queue
                 begun = warps[w, st.W_XU_AT if pipe == c.XU_PIPE else st.W_MMA_AT]
                 free = (begun - k[st.K_AHEAD]) * PARTS + ins[i, r.I_INTERVAL]
-            elif pipe == c.ADU_PIPE:
-                free = max(free, sm[st.M_ADU_FREE] * PARTS)
             if free // PARTS > can:
                 can = free // PARTS
-                why = st.MIO_THROTTLE if pipe == c.XU_PIPE or pipe == c.ADU_PIPE else st.MATH_PIPE_THROTTLE
+                why = st.MIO_THROTTLE if pipe == c.XU_PIPE else st.MATH_PIPE_THROTTLE
         if ins[i, r.I_SLOTS] > 0 and subs[s, st.S_SENT] >= can:
             can, why = subs[s, st.S_SENT] + 1, st.DISPATCH_STALL
         if can > t:
@@ -186,7 +184,7 @@ def fetch_line(s: int, line: int, t: int, k: Array, sm: Array, code: Array) -> i
         return t
     code[s, 0] += 1
     code[s, 1 + line] = code[s, 0]
-    done = t + k[st.K_NEAR_MISS]
+    done: int = t + k[st.K_NEAR_MISS]
     if k[st.K_FAR_CODE] > 0:
         stamp = code[st.SUBS, 1 + line]
         if stamp == 0 or code[st.SUBS, 0] - stamp >= k[st.K_FAR_CODE]:
@@ -201,7 +199,7 @@ def fetch_line(s: int, line: int, t: int, k: Array, sm: Array, code: Array) -> i
 def fetch(s: int, w: int, t: int, k: Array, warps: Array, sm: Array, code: Array) -> int:
     """When the next instruction of a warp is there; the line that follows is asked for some instructions before its end."""
     line, then = warps[w, st.W_PC] >> st.CODE_SHIFT, warps[w, st.W_PC] + k[st.K_CODE_AHEAD] >> st.CODE_SHIFT
-    there = t
+    there: int = t
     if line != warps[w, st.W_LINE]:
         if line != warps[w, st.W_ASKED]:  # a branch
             warps[w, st.W_ASKED], warps[w, st.W_ASKED_AT] = line, fetch_line(s, line, t, k, sm, code)
@@ -266,17 +264,13 @@ def issue(
     ready = sent + wait
     warps[w, st.W_WAITS_FOR] = st.WAIT
     arrives = False
-    if pipe == c.LSU or kind == c.COMMIT:
+    if pipe == c.LSU or pipe == c.ADU_PIPE or kind == c.COMMIT:
         enqueue(s, i, w, t, ins, entries, warps, boards, subs, queues, sm)
     elif pipe != c.NONE:
         take_pipe(s, i, w, sent, ins, warps, pipes, busy)
     if kind == c.XU:
         subs[s, st.S_MATH_FREE] = max(subs[s, st.S_MATH_FREE], sent + 1) + ins[i, r.I_WRITEBACK]
         set_boards(i, w, warps[w, st.W_XU_AT] + ins[i, r.I_LATENCY], t + _OPERAND_READ, ins, boards)
-    elif kind == c.ADU:
-        begin = max(t, sm[st.M_ADU_FREE])
-        sm[st.M_ADU_FREE] = begin + k[st.K_ADU_INTERVAL]
-        set_boards(i, w, begin + ins[i, r.I_LATENCY], begin + ins[i, r.I_LATENCY], ins, boards)
     elif kind == c.FENCE:
         ready = max(ready, t + k[st.K_L2_LATENCY])
         warps[w, st.W_WAITS_FOR] = st.MEMBAR

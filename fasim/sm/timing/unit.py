@@ -46,6 +46,9 @@ def serve(
         if behind > t and ins[queues[s, at, st.Q_PC], r.I_KIND] in (c.GLOBAL_LOAD, c.COPY):
             subs[s, st.S_LSU_FREE] = behind  # it waits for the tags, and what is behind it in its queue, too
             continue
+        if ins[queues[s, at, st.Q_PC], r.I_KIND] == c.ADU and sm[st.M_ADU_FREE] > t:
+            subs[s, st.S_LSU_FREE] = sm[st.M_ADU_FREE]
+            continue
         subs[s, st.S_HEAD] += 1
         sm[st.M_LSU_TURN] = s + 1
         w, i, entry = queues[s, at, st.Q_WARP], queues[s, at, st.Q_PC], queues[s, at, st.Q_ENTRY]
@@ -61,6 +64,10 @@ def serve(
                 read = t + _DATA_READ + k[st.K_WAVEFRONT] * (wavefronts - 1)
             elif kind == c.SHARED_ATOMIC:
                 occupied = 2 * k[st.K_STORE_EXTRA]
+        elif kind == c.ADU:  # goes through the same queue to another unit
+            wavefronts, read = 0, done
+            sm[st.M_ADU_FREE] = t + k[st.K_ADU_INTERVAL]
+            busy[s, c.ADU_PIPE] += ins[i, r.I_INTERVAL]
         elif kind == c.COMMIT:
             wavefronts = 0
             groups[w, warps[w, st.W_SERVED] % st.GROUPS] = max(warps[w, st.W_COPIES], t + k[st.K_COMMIT])
