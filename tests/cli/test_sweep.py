@@ -39,9 +39,14 @@ WITH_FAILURES = (*ARGS, "-D", "REPEAT=8,bad(", "-D", "KBYTES=1,64", "--block", "
 
 @pytest.fixture
 def sweep(fasim_command, tmp_path):
-    """Returns a function that runs `fasim sweep` beside the file above."""
+    """Returns a function that runs `fasim sweep` beside the file above, without processes of its own if nothing else is said."""
     (tmp_path / "own.cu").write_text(OWN)
-    return lambda *words: fasim_command("sweep", *words)
+
+    def run(*words: str):
+        alone = () if {"--scheduler", "--workers"} & set(words) else ("--workers", "1")
+        return fasim_command("sweep", *words, *alone)
+
+    return run
 
 
 def record_of(done):
@@ -123,7 +128,8 @@ def test_large_spaces_have_to_be_asked_for():
 
 
 def test_the_fastest_is_first(sweep):
-    record = record_of(sweep("transpose", "--rows", "64", "--columns", "32", "--layout", "linear,padded", "--gpu", "h200,a100", "--json"))
+    words = ("transpose", "--rows", "64", "--columns", "32", "--layout", "linear,padded", "--gpu", "h200,a100")
+    record = record_of(sweep(*words, "--workers", "2", "--json"))
     rows = record["launches"]
     times = [row["time_us"] for row in rows]
     assert [row["rank"] for row in rows] == [1, 2, 3, 4] and times == sorted(times) and times[0] < times[-1]

@@ -15,6 +15,8 @@ from fasim.report.measured import Card
 _SECTION = re.compile(r"\[(\w+)\]")
 _KEY = re.compile(r"(\w+)\s*=\s*(.*)$")
 _TAKEN_OVER = "not measured, as"
+#: the section that says how far predictions were from recordings
+_ACCURACY = "accuracy"
 _HEAD = """\
 # What the timing model knows of a card. Cycles are SM clock cycles; intervals are cycles a warp instruction and sub-partition.
 # Measured on the card by `fasim gpu calibrate`, but for the keys that say whose they are instead.
@@ -72,16 +74,26 @@ def nearest(card: Card) -> DataFile:
 
 
 def written(near: DataFile, values: Mapping[str, object]) -> str:
-    """The nearest file's text with other values; values: by `section.key`, numbers and strings. Other keys say whose they are."""
-    lines, section = [], ""
-    body = near.text[near.text.index("[card]") :]
-    for line in body.splitlines():
+    """The nearest file's text with other values; values: by `section.key`, numbers and strings.
+
+    Keys that are not among them say whose they are; what the nearest file does not have is added; its accuracy is not that of another card.
+    """
+    left = dict(values)
+    sections: dict[str, list[str]] = {}
+    section = ""
+    for line in near.text[near.text.index("[card]") :].splitlines():
         if match := _SECTION.match(line):
             section = match[1]
         elif match := _KEY.match(line):
-            line = _assignment(match[1], match[2], values.get(f"{section}.{match[1]}"), near.name)
-        lines.append(line)
-    return _HEAD + "\n" + "\n".join(lines) + "\n"
+            line = _assignment(match[1], match[2], left.pop(f"{section}.{match[1]}", None), near.name)
+        sections.setdefault(section, []).append(line)
+    for key, value in left.items():
+        section, _, name = key.partition(".")
+        lines = sections.setdefault(section, [f"[{section}]"])
+        blank = len(lines) - len("\n".join(lines).rstrip().splitlines())
+        lines.insert(len(lines) - blank, f"{name} = {_toml(value)}")
+    sections.pop(_ACCURACY, None)
+    return _HEAD + "\n" + "\n".join(line for lines in sections.values() for line in lines).rstrip() + "\n"
 
 
 def _assignment(name: str, rest: str, value: object, whose: str) -> str:

@@ -44,7 +44,7 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     Raises: FasimError if the paths do not fit the code, which is a fault of fasim.
     """
     flat, begins, ends = paths.arrays()
-    stalls = np.zeros((len(records), len(st.STALLS)), np.int32)
+    stalls = np.zeros((len(records), len(st.STALLS)), np.int64)
     busy = np.zeros((st.SUBS, len(PIPES)), np.int64)
     spans, log = np.zeros((len(order), 2), np.int64), np.zeros((events, 5), np.int64)
     streams = np.array([place * paths.warps for place in order], np.int64)
