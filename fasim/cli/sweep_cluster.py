@@ -151,8 +151,11 @@ def carry_out_on(scheduler: str, jobs: Sequence[TimingJob], workers: int, progre
     setting = setting_of(jobs)
     with _quiet(), _client(distributed, scheduler, min(workers, len(jobs))) as client:
         address = client.scheduler.address
-        _await_workers(client, address)
-        _check_workers(client, address, setting)
+        try:
+            _await_workers(client, address)
+            _check_workers(client, address, setting)
+        except OSError:
+            raise _Watch(client, address).lost(0, len(jobs)) from None
         futures = client.map(predict_there, jobs, setting=setting, pure=False)
         try:
             return _collect(distributed, client, address, futures, progress)
@@ -260,19 +263,20 @@ def _collect(distributed: Any, client: Any, address: str, futures: Sequence[Any]
             time.sleep(_POLL_SECONDS)
             continue
         future, result = next(coming)
-        if future.status in ("cancelled", "lost"):
+        # a future's status may already tell of its worker's end, after its result came
+        if not isinstance(result, (TimedLaunch, str, tuple)):
             raise watch.lost(len(found), len(futures))
-        found[places[future.key]] = _outcome(distributed, result, failed=future.status == "error")
+        found[places[future.key]] = _outcome(distributed, result)
         future.release()
         if progress is not None:
             progress(len(found), len(futures))
     return [found[place] for place in range(len(futures))]
 
 
-def _outcome(distributed: Any, result: Any, *, failed: bool) -> TimedLaunch | str:
-    """The result of a future, or of one that failed its exception as (type, exception, traceback)."""
-    if not failed:
-        return result if isinstance(result, TimedLaunch) else str(result)
+def _outcome(distributed: Any, result: TimedLaunch | str | tuple[Any, Exception, Any]) -> TimedLaunch | str:
+    """A result; a tuple stands for an exception of the worker or of Dask: (type, exception, traceback)."""
+    if not isinstance(result, tuple):
+        return result
     error = result[1]
     if isinstance(error, distributed.KilledWorker):
         died = f"{error.allowed_failures + 1} workers ended while they predicted this, the last was {error.last_worker.address}"

@@ -127,6 +127,8 @@ def lower_return(f: SassLowerer, ins: Instruction) -> None:
 
 def lower_lepc(f: SassLowerer, ins: Instruction) -> None:
     """LEPC: the address of a label."""
+    if len(ins.operands) != 2:  # sm_80 before a call of a function of the driver
+        raise f.context.unknown(ins)
     dest, target = ins.operands
     assert isinstance(dest, Register)
     at = f.context.labels[label_of(f, ins, target)]

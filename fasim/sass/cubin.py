@@ -47,6 +47,12 @@ class CubinKernel:
     stack_bytes: int = 0
     shared_bytes: int = 0
 
+    @property
+    def jump_table(self) -> set[int]:
+        """What a BRX may read from bank 2 as an offset in the code; other constants stand there, too."""
+        data = self.banks.get(OF_KERNEL, b"")
+        return {word for (word,) in struct.iter_unpack("<I", data[: len(data) // 4 * 4])}
+
 
 def read_kernel(cubin: bytes, entry: str) -> CubinKernel:
     """Read what belongs to a kernel.
@@ -66,11 +72,13 @@ def read_kernel(cubin: bytes, entry: str) -> CubinKernel:
         name = f".nv.constant{bank}.{entry}" if bank == OF_KERNEL else f".nv.constant{bank}"
         if name in sections:
             banks[bank] = sections[name].data()
-        relocations = sections.get(f".rela{name}")
-        if isinstance(relocations, RelocationSection):
-            for relocation in relocations.iter_relocations():
-                symbol = symbols[relocation["r_info_sym"]].name
-                pointers[bank, relocation["r_offset"]] = Pointer(symbol, relocation["r_addend"])
+        for relocations in (sections.get(f".rela{name}"), sections.get(f".rel{name}")):
+            if isinstance(relocations, RelocationSection):
+                for relocation in relocations.iter_relocations():
+                    symbol, at = symbols[relocation["r_info_sym"]].name, relocation["r_offset"]
+                    # without an addend of its own (sm_80) it stands where the address goes
+                    addend = relocation["r_addend"] if relocations.is_RELA() else struct.unpack_from("<q", banks[bank], at)[0]
+                    pointers[bank, at] = Pointer(symbol, addend)
     numbers = {name: number for number, name in enumerate(section.name for section in elf.iter_sections())}
     of_bank3, of_code = numbers.get(f".nv.constant{VARIABLES}"), numbers.get(f".text.{entry}")
     objects = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_OBJECT"]

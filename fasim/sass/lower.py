@@ -12,7 +12,7 @@ from fasim.ptx.order import blocks_of
 from fasim.ptx.tree import Module
 from fasim.sass.context import SassContext
 from fasim.sass.control_flow import LOWERERS as CONTROL
-from fasim.sass.cubin import read_kernel
+from fasim.sass.cubin import CubinKernel, read_kernel
 from fasim.sass.listing import section
 from fasim.sass.lowerer import SassLowerer
 from fasim.sass.memory import LOWERERS as MEMORY
@@ -62,7 +62,7 @@ def lowered(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bo
         by_offset.setdefault(offset, []).append(name)
     context.labels = code.labels
     # where a computed jump can go: to functions, to what follows a call, to labels
-    targets = targets_of(instructions, set(by_offset), set(facts.functions.values()))
+    targets = targets_of(instructions, set(by_offset), facts)
     context.targets = [*(f"~{at:#x}" for at in sorted(targets)), NOWHERE]
     context.places = [f"~{ins.line.offset:#x}" if ins.line.offset in targets else NOWHERE for ins in instructions]
     f = SassLowerer(context)
@@ -92,11 +92,12 @@ def leaders(instructions: list[Instruction], labels: dict[str, int], targets: se
     return found
 
 
-def targets_of(instructions: list[Instruction], labels: set[int], functions: set[int]) -> set[int]:
-    """Offsets that a register may hold to jump to: where functions begin, and what follows a call."""
+def targets_of(instructions: list[Instruction], labels: set[int], facts: CubinKernel) -> set[int]:
+    """Offsets that a register may hold to jump to: where functions begin, what follows a call, cases of a switch."""
+    cases = facts.jump_table if any(ins.opcode == "BRX" for ins in instructions) else set()
     after_calls = {ins.line.offset + 16 for ins in instructions if ins.opcode == "CALL"}
     known = {ins.line.offset for ins in instructions}
     mentioned = {
         operand.value for ins in instructions for operand in ins.operands if isinstance(operand, Number) and operand.value in known
     }
-    return (functions | after_calls | (mentioned & labels)) & known
+    return (set(facts.functions.values()) | after_calls | cases | (mentioned & labels)) & known

@@ -305,7 +305,7 @@ def worker(address: str):
 def test_a_scheduler_with_two_workers_gives_the_same(sweep, cluster, monkeypatch):
     seen = []
     take = sweep_cluster._outcome
-    monkeypatch.setattr(sweep_cluster, "_outcome", lambda *given, **named: seen.append(given) or take(*given, **named))
+    monkeypatch.setattr(sweep_cluster, "_outcome", lambda *given: seen.append(given) or take(*given))
     words = (*ARGS, "-D", "REPEAT=8,bad(", "-D", "KBYTES=1,64", "--block", "64,128", "--grid", "1024/blockDim.x", "--json")
     there, here = sweep(*words, "--scheduler", cluster), sweep(*words)
     assert there.code == 0 and not there.err, there.err

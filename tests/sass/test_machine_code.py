@@ -13,10 +13,11 @@ from fasim import kernels
 from fasim.cli.compare import compare_recording, is_large
 from fasim.cli.launching import Call
 from fasim.cli.run_options import RunOptions
-from fasim.errors import FasimError, MemoryAccessError, UsageError
+from fasim.errors import FasimError, MemoryAccessError, UnsupportedInstruction, UsageError
 from fasim.gpu.recording_file import find_recordings, load
 from fasim.report.match import EQUAL, FILLS, MISMATCH, TURNS
 from fasim.report.matrices import fragments_at
+from fasim.sass.listing import section
 from fasim.trace.stepper import Stepper
 from tests.trace.launches import of_cases
 
@@ -148,6 +149,46 @@ def test_an_unknown_instruction_is_named() -> None:
     module = fasim.compile(SOURCE)
     with pytest.raises(FasimError, match=r"machine code at 0x[0-9a-f]+: .*: fasim does not model \w+"):
         module.kernel("cluster", isa="sass")
+
+
+SWITCH = """
+__device__ unsigned calls;
+__global__ void cases(int *out) {
+  int i = threadIdx.x, x = i;
+  for (int j = 0; j < 40; j++)
+    switch ((x ^ j) % 9) {
+      case 0: x += 3; break;
+      case 1: x *= 5; break;
+      case 2: x ^= 0x55; break;
+      case 3: x = __popc(x); break;
+      case 4: x = __clz(x) + i; break;
+      case 5: x -= out[i]; break;
+      case 6: x = x * x + 1; break;
+      case 7: out[i] = x; atomicAdd(&calls, 1u); break;
+      default: x = ~x;
+    }
+  out[i] = x + (atomicAdd(&calls, 0u) > 1000);
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_a_table_of_jumps_and_a_variable(arch: str) -> None:
+    found = []
+    for isa in ("ptx", "sass"):
+        module, out = fasim.compile(SWITCH, arch=arch), np.arange(64, dtype=np.int32)
+        module.kernel("cases", isa=isa).launch(1, 64, [out])
+        found.append((out.tobytes(), module.symbol("calls").read(np.uint32, (1,))[0]))
+    assert found[0] == found[1] and found[0][1] > 0
+    code = section(fasim.compile(SWITCH, arch=arch).cubin(), "_Z5casesPi")
+    assert any("BRX" in line.text for line in code.lines)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_functions_of_the_driver_are_refused_by_name(arch: str) -> None:
+    source = '#include <cstdio>\n__global__ void say(int *out) { printf("%d", out[0]); }'
+    with pytest.raises(UnsupportedInstruction, match="calls vprintf of the driver"):
+        fasim.compile(source, arch=arch).kernel("say", isa="sass")
 
 
 def test_an_unknown_isa() -> None:

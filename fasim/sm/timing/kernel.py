@@ -60,7 +60,7 @@ def timed_kernel(kernel: Kernel, card: Card) -> TimedKernel:
     cubin, entry = module.cubin(), kernel.program.name
     code, facts = section(cubin, entry), read_kernel(cubin, entry)
     instructions = [parse(line) for line in code.lines]
-    targets = targets_of(instructions, set(code.labels.values()), set(facts.functions.values()))
+    targets = targets_of(instructions, set(code.labels.values()), facts)
     records = decode(instructions, [control(line.encoding) for line in code.lines], card, leaders(instructions, code.labels, targets))
     program = sass_program(cubin, module.ptx, module.path, entry, module.arch.number, skeleton=True)
     return TimedKernel(kernel, Kernel_(module, program), tuple(instructions), records)
