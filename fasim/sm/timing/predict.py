@@ -121,7 +121,7 @@ def predict(
         return run(timed.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=log)
 
     rates = _rates(simulate, sampler, work, resident)
-    plan = schedule(work, groups_of(card), resident, rates, card["launch.cta_turnover"])
+    plan = schedule(work, groups_of(card), resident, rates, card["launch.cta_turnover"], card["memory.sm_spread"] if asked else 0.0)
     last = int(np.argmax(plan.ends))
     order = plan.orders[last]
     taken = _within(order, work, resident, budget)

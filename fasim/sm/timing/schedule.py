@@ -15,6 +15,8 @@ import numpy as np
 from fasim.arch.cards import Card
 
 Array = np.ndarray[Any, Any]
+#: multiples of it, without their whole parts, lie evenly between 0 and 1
+_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -65,26 +67,30 @@ def first_wave(groups: Groups, resident: int, count: int) -> list[int]:
     return placed[:count]
 
 
-def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float) -> Schedule:
+def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float, spread: float = 0.0) -> Schedule:
     """Hand out CTAs.
 
     work: warp instructions of each CTA. rates[k]: warp instructions a cycle of one CTA while its SM holds k + 1. overhead: cycles from the
-    end of a CTA to the first instruction of the next in its place.
+    end of a CTA to the first instruction of the next in its place. spread: between the fastest and the slowest SM, in parts of a rate: SMs
+    are not equally far from memory, so that one gets several CTAs while others have not ended theirs yet.
     """
     sms = sum(groups.sizes) + groups.apart
     orders: list[list[int]] = [[] for _ in range(sms)]
     left: list[list[float]] = [[] for _ in range(sms)]  # work of the CTAs that an SM holds
     now = np.zeros(sms)
-    placed = first_wave(groups, resident, len(work))
+    speed = 1.0 + spread * (np.arange(sms) * _GOLDEN % 1.0 - 0.5)
+    # fewer CTAs than places: no SM gets more than its share
+    placed = first_wave(groups, min(resident, -(-len(work) // sms)), len(work))
     for cta, sm in enumerate(placed):
         orders[sm].append(cta)
         left[sm].append(float(work[cta]) + overhead * rates[0])
     following = len(placed)
-    heap = [(_next_end(left[sm], rates), sm) for sm in range(sms) if left[sm]]
+    # of SMs that have a place at the same time, the one that has had fewer CTAs gets the next
+    heap = [(_next_end(left[sm], rates) / speed[sm], len(orders[sm]), sm) for sm in range(sms) if left[sm]]
     heapq.heapify(heap)
     while heap:
-        end, sm = heapq.heappop(heap)
-        rate = rates[len(left[sm]) - 1]
+        end, _, sm = heapq.heappop(heap)
+        rate = rates[len(left[sm]) - 1] * speed[sm]
         done = (end - now[sm]) * rate
         now[sm] = end
         held = [each - done for each in left[sm]]
@@ -96,7 +102,7 @@ def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float],
             following += 1
         left[sm] = held
         if held:
-            heapq.heappush(heap, (end + _next_end(held, rates), sm))
+            heapq.heappush(heap, (end + _next_end(held, rates) / speed[sm], len(orders[sm]), sm))
     return Schedule(orders, now)
 
 
