@@ -50,3 +50,20 @@ def test_longest_first_is_not_assumed():
     work = np.array([10.0] * 7 + [100.0])
     plan = schedule(work, Groups((4,)), 1, [1.0], 0.0)
     assert plan.cycles == pytest.approx(110)
+
+
+#: CTAs of a grid of equal ones without loads, eight to an SM: most of them on one SM, by their %smid on an H200, 2026-11-30
+MOST = {132: 1, 528: 4, 1056: 8, 1057: 9, 1100: 9, 1188: 9, 1320: 10, 1584: 12, 2112: 16, 2113: 17, 2200: 17, 2376: 18, 3168: 24}
+
+
+@pytest.mark.parametrize("grid", MOST)
+def test_equal_ctas_are_spread(grid):
+    plan = schedule(np.full(grid, 1000.0), groups_of(card("h200")), 8, [1.0] * 8, 10.0)
+    assert max(map(len, plan.orders)) == MOST[grid]
+
+
+def test_sms_out_of_step_take_several_at_once():
+    # 1,024 CTAs of gemm_mma, six to an SM: 24 % of the time of SMs is idle on an H200
+    plan = schedule(np.full(1024, 1000.0), groups_of(card("h200")), 6, [1.0] * 6, 10.0, 0.02)
+    assert max(map(len, plan.orders)) == 12
+    assert sorted(cta for order in plan.orders for cta in order) == list(range(1024))
