@@ -120,7 +120,8 @@ def test_roofline():
 
 
 def with_accuracy(**values: float) -> Card:
-    return replace(card("h200"), values={**card("h200").values, **{f"accuracy.{name}": value for name, value in values.items()}})
+    bare = {key: value for key, value in card("h200").values.items() if not key.startswith("accuracy.")}
+    return replace(card("h200"), values=bare | {f"accuracy.{name}": value for name, value in values.items()})
 
 
 ALL: dict[str, float] = {"mean_percent": 4.5, "worst_percent": 12.0, "launches": 300}
@@ -139,8 +140,7 @@ def test_accuracy(values, name, ctas, expected):
 
 
 def test_accuracy_that_nobody_measured():
-    bare = {key: value for key, value in card("h200").values.items() if not key.startswith("accuracy.")}
-    assert accuracy(replace(card("h200"), values=bare), "k", 1) is None
+    assert accuracy(with_accuracy(), "k", 1) is None
 
 
 def test_measured():
