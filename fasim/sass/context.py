@@ -36,10 +36,6 @@ SPECIALS = {
 FIXED_SPECIALS = {"SR_CgaCtaId": 0, "SRZ": 0, "SR_SWINHI": m.SHARED_WINDOW >> 32, "SR_LWINHI": m.LOCAL_WINDOW >> 32}
 
 
-#: functions that the driver brings to the machine code; assertions that hold need none of theirs
-_OF_THE_DRIVER = frozenset(("vprintf", "malloc", "free"))
-
-
 class SassContext(Context):
     """As for PTX, of the same module, and the constant banks of the cubin."""
 
@@ -58,12 +54,6 @@ class SassContext(Context):
 
     def place_banks(self) -> None:
         """Put __constant__ variables where bank 3 has them, and the banks 2 and 4 into memory, for loads that compute their offset."""
-        for pointer in self.facts.pointers.values():
-            if pointer.symbol in _OF_THE_DRIVER:
-                raise UnsupportedInstruction(
-                    f"the machine code of {self.kernel.name} calls {pointer.symbol} of the driver, which fasim runs as PTX alone: run "
-                    "it without --isa sass, or without that call"
-                )
         for name, (offset, _) in self.facts.constants.items():
             if name in self.variables:
                 old = self.variables[name]

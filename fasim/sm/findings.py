@@ -83,8 +83,11 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
             kind="stack_overflow",
         )
     if kind == m.E_BAD_TARGET:
+        where_to = f"{addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target"
+        if program.barriers_only:
+            where_to += " that fasim knows: machine code may call functions of the driver (printf, malloc), which only its PTX can"
         return ExecutionError(
-            f"jump to nowhere: {place(where)}: {addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target",
+            f"jump to nowhere: {place(where)}: {where_to}",
             where,
             kind="bad_target",
         )
