@@ -65,9 +65,7 @@ class Timed:
     def rates(self, repetitions: int) -> Iterator[float]:
         """Warp instructions a second that the model of the SM runs, eight CTAs two at a time, on one core."""
         timed, launch = timed_kernel(self.kernel, self.card), self.launch
-        prepared, _ = timed.skeleton.prepare(
-            launch.grid, launch.block, self.arguments, dynamic_smem_bytes=launch.dynamic_smem_bytes, workers=1
-        )
+        prepared = timed.prepare(launch.grid, launch.block, self.arguments, launch.dynamic_smem_bytes)
         sampler = Sampler(Walk(prepared, site_numbers(prepared, timed.instructions)), timed.records)
         places = [sampler.place(cta) for cta in range(8)]
         k = constants(self.card, smem_config_bytes=135168, busy_sms=self.card.sms)

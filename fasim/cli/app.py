@@ -145,13 +145,8 @@ def compare(
 @launch_command(app, EPILOG, simulates=False)
 def time(
     call: Call,
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST", help="GPUs, or data files (.toml) of GPUs, with commas between.", show_default="h200; a recording's own"
-        ),
-    ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="With caches that do not hold the buffers.")] = False,
+    gpu: o.Gpus = None,
+    cold: o.Cold = False,
     lines: Annotated[int, typer.Option(min=0, metavar="N", help="Source lines to show.")] = 12,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.png|.svg|.pftrace", help="Draw a figure, or write a trace for ui.perfetto.dev.")
@@ -177,13 +172,8 @@ def time(
 @launch_command(app, EPILOG, simulates=False)
 def sweep(
     call: Call,
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST", help="GPUs, or data files (.toml) of GPUs, with commas between.", show_default="h200; a recording's own"
-        ),
-    ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="With caches that do not hold the buffers.")] = False,
+    gpu: o.Gpus = None,
+    cold: o.Cold = False,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Launches to show in the table; 0: all.")] = 20,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Try up to so many combinations.", show_default="1000")] = None,
     out: Annotated[

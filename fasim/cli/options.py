@@ -38,6 +38,11 @@ Arch = Annotated[str | None, typer.Option(metavar="sm_NN", help="Target architec
 Isa = Annotated[str, typer.Option("--isa", metavar="ptx|sass", help="Run the PTX, or the machine code that ptxas made of it.")]
 Backend = Annotated[str, typer.Option(metavar="jit|reference", help="The compiled machine, or its source as plain Python.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run CTAs.", show_default="one a core")]
+Gpus = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="GPUs, or data files (.toml) of GPUs, with commas between.", show_default="h200; a recording's own"),
+]
+Cold = Annotated[bool, typer.Option("--cold", help="With caches that do not hold the buffers.")]
 MaxInstructions = Annotated[int | None, typer.Option(min=1, help="End a launch that needs more.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")]
 Rtol = Annotated[float | None, typer.Option(min=0, help="Relative tolerance.", show_default="the kernel's; 0 for files")]

@@ -12,11 +12,9 @@ from typing import Any
 from fasim.errors import UsageError
 from fasim.report.output_file import replaced_file
 from fasim.report.text import size
-from fasim.report.timing import Accuracy, TimedLaunch
+from fasim.report.timing import ISSUING, Accuracy, TimedLaunch
 
 SWEEP_SCHEMA = "fasim.sweep/1"
-#: reasons of ncu that are no waiting
-_ISSUING = ("selected", "not_selected")
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ def _swept(rank: int, values: Mapping[str, str], label: str, row: TimedLaunch, b
         limited_by=row.held.binding,
         bound=row.bound,
         busy_percent=busiest.percent if busiest is not None and busiest.name == row.bound else None,
-        waits={reason: percent for reason, percent in row.stalls.items() if reason not in _ISSUING},
+        waits={reason: percent for reason, percent in row.stalls.items() if reason not in ISSUING},
     )
 
 

@@ -29,7 +29,7 @@ SMALL_CTAS = 8
 #: what a launch is bound by if this part of its time is no execution
 LAUNCH, _MOST_LAUNCH = "launch overhead", 0.5
 #: reasons that are no waiting
-_ISSUING = ("selected", "not_selected")
+ISSUING = ("selected", "not_selected")
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def bound(busy: Sequence[Resource], stalls: Mapping[str, float], launch_part: fl
         return LAUNCH
     if busy and busy[0].percent >= BUSY_PERCENT:
         return busy[0].name
-    waits = [reason for reason in stalls if reason not in _ISSUING]
+    waits = [reason for reason in stalls if reason not in ISSUING]
     return f"latency ({waits[0]})" if waits else "latency"
 
 
@@ -304,7 +304,7 @@ def _sampled(found: Prediction) -> Sampled:
         grid_ctas=int(np.prod(found.grid)),
         warp_instructions=found.sm.instructions,
         grid_warp_instructions=round(found.warp_instructions),
-        simulated_cycles=found.simulated_cycles,
+        simulated_cycles=float(found.sm.cycles),
         work_error_percent=100 * found.work_error,
         stagger_spread_percent=100 * found.stagger_spread,
     )

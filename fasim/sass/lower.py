@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fasim.errors import UsageError
 from fasim.isa import machine as m
 from fasim.isa.program import Program
@@ -24,6 +26,38 @@ LOWERERS = MEMORY | CONTROL
 NOWHERE = "~nowhere"
 #: what a basic block ends with: lanes may go elsewhere, wait or end there
 _ENDS = frozenset(("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BREAK", "NANOSLEEP", "YIELD", "BPT"))
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """A kernel's machine code, read.
+
+    targets: offsets that a computed jump can go to: functions, what follows a call, labels that the code mentions, cases of a switch.
+    """
+
+    facts: CubinKernel
+    labels: dict[str, int]
+    instructions: tuple[Instruction, ...]
+    targets: set[int]
+
+    def leaders(self) -> list[int]:
+        """The numbers of the instructions with which basic blocks begin."""
+        places, found, after = set(self.labels.values()) | self.targets, [], True
+        for number, ins in enumerate(self.instructions):
+            if after or ins.line.offset in places:
+                found.append(number)
+            after = ins.opcode in _ENDS
+        return found
+
+
+def read_code(cubin: bytes, entry: str) -> MachineCode:
+    """Read the machine code of a kernel and what belongs to it.
+
+    Raises: FasimError for what is no cubin; ToolMissing without nvdisasm.
+    """
+    facts, code = read_kernel(cubin, entry), section(cubin, entry)
+    instructions = tuple(parse(line) for line in code.lines)
+    return MachineCode(facts, code.labels, instructions, _targets(instructions, set(code.labels.values()), facts))
 
 
 def lower(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bool = False) -> Program:
@@ -52,21 +86,19 @@ def lowered(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bo
     if arch // 10 not in (8, 9, 10, 12):
         raise UsageError(f"sm_{arch}: fasim runs machine code of sm_80 and later")
     kernel = module.functions[entry]
-    facts, code = read_kernel(cubin, entry), section(cubin, entry)
-    context = SassContext(module, kernel, arch, facts)
+    code = read_code(cubin, entry)
+    instructions, targets = code.instructions, code.targets
+    context = SassContext(module, kernel, arch, code.facts)
     context.place_variables()
     context.place_banks()
-    instructions = [parse(line) for line in code.lines]
     by_offset: dict[int, list[str]] = {}
     for name, offset in code.labels.items():
         by_offset.setdefault(offset, []).append(name)
     context.labels = code.labels
-    # where a computed jump can go: to functions, to what follows a call, to labels
-    targets = targets_of(instructions, set(by_offset), facts)
     context.targets = [*(f"~{at:#x}" for at in sorted(targets)), NOWHERE]
     context.places = [f"~{ins.line.offset:#x}" if ins.line.offset in targets else NOWHERE for ins in instructions]
     f = SassLowerer(context)
-    starts = set(leaders(instructions, code.labels, targets))
+    starts = set(code.leaders())
     for number, ins in enumerate(instructions):
         f.items += by_offset.get(ins.line.offset, ())
         if ins.line.offset in targets:
@@ -82,17 +114,7 @@ def lowered(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bo
     return Emitter(context, [function], {entry: set()})
 
 
-def leaders(instructions: list[Instruction], labels: dict[str, int], targets: set[int]) -> list[int]:
-    """The numbers of the instructions with which basic blocks begin."""
-    places, found, after = set(labels.values()) | targets, [], True
-    for number, ins in enumerate(instructions):
-        if after or ins.line.offset in places:
-            found.append(number)
-        after = ins.opcode in _ENDS
-    return found
-
-
-def targets_of(instructions: list[Instruction], labels: set[int], facts: CubinKernel) -> set[int]:
+def _targets(instructions: tuple[Instruction, ...], labels: set[int], facts: CubinKernel) -> set[int]:
     """Offsets that a register may hold to jump to: where functions begin, what follows a call, cases of a switch."""
     cases = facts.jump_table if any(ins.opcode == "BRX" for ins in instructions) else set()
     after_calls = {ins.line.offset + 16 for ins in instructions if ins.opcode == "CALL"}

@@ -6,7 +6,7 @@ instructions on an H200; "CUDA C++ Programming Guide", Arithmetic Instructions, 
 
 from __future__ import annotations
 
-from fasim.sass.syntax import Constant, Instruction, Register
+from fasim.sass.syntax import Instruction, Register
 
 # --- how the machine treats an instruction ----------------------------------------------------------------------------------------
 KINDS = (
@@ -152,8 +152,3 @@ def vector_bytes(ins: Instruction) -> int:
 def lane_register(ins: Instruction) -> bool:
     """Whether a SHFL takes its lane from a register."""
     return len(ins.operands) > 2 and isinstance(ins.operands[3 if len(ins.operands) > 4 else 2], Register)
-
-
-def constant_by_register(ins: Instruction) -> bool:
-    """Whether an LDC computes its offset."""
-    return any(isinstance(operand, Constant) and operand.base is not None for operand in ins.operands)

@@ -9,10 +9,10 @@ import numpy as np
 from fasim.arch.cards import Card
 from fasim.sm.timing.record import PARTS
 from fasim.sm.timing.state import CODE_SHIFT, CONSTANTS
+from fasim.warp.path import LINE_BYTES, SECTOR_BYTES
 
 Array = np.ndarray[Any, Any]
 
-LINE_BYTES, SECTOR_BYTES = 128, 32
 #: instructions
 CODE_LINE = 1 << CODE_SHIFT
 
@@ -26,7 +26,6 @@ def constants(
     stored_share: float = 0.0,
     clock_mhz: float = 0.0,
     shared: bool = False,
-    stagger: int = 0,
     code_bytes: int = 0,
 ) -> Array:
     """int64, in the order of `CONSTANTS`.
@@ -34,8 +33,7 @@ def constants(
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
     alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
     clock_mhz: of the SM, 0 for the card's usual one.
-    shared: whether several SMs ask for the same lines. stagger: cycles more between the first CTAs of the SM.
-    code_bytes: of the kernel.
+    shared: whether several SMs ask for the same lines. code_bytes: of the kernel.
     """
     cache_bytes = int(card["memory.l1_usable"] * max(card["card.l1_bytes"] - smem_config_bytes, 0))
     sms = max(busy_sms, 1)
@@ -71,7 +69,7 @@ def constants(
         "stored_share": round(1024 * stored_share),
         "write_behind": card["memory.stores_behind"],
         "cta_rate": round(card["launch.cta_ns"] * sms * card["clock.mhz"] * slower / 1000) if busy_sms else 0,
-        "stagger": stagger,
+        "stagger": 0,
         **{f"{which}_code": size // LINE_BYTES if code_bytes > size else 0 for which, size in cached.items()},
         "code_ahead": ahead,
         # measured with one warp, which takes a cycle for an instruction once it is there

@@ -12,10 +12,8 @@ import numpy as np
 from fasim.arch.cards import Card
 from fasim.errors import UsageError
 from fasim.sass.control import control
-from fasim.sass.cubin import read_kernel
-from fasim.sass.listing import section
-from fasim.sass.lower import leaders, targets_of
-from fasim.sass.syntax import Instruction, parse
+from fasim.sass.lower import read_code
+from fasim.sass.syntax import Instruction
 from fasim.sm.programs import sass_program
 from fasim.sm.timing.decode import decode
 
@@ -58,9 +56,7 @@ def timed_kernel(kernel: Kernel, card: Card) -> TimedKernel:
     if module.arch.number != card.arch.number:
         raise UsageError(f"{card.name} needs machine code for {card.arch.name}, this is for {module.arch.name}")
     cubin, entry = module.cubin(), kernel.program.name
-    code, facts = section(cubin, entry), read_kernel(cubin, entry)
-    instructions = [parse(line) for line in code.lines]
-    targets = targets_of(instructions, set(code.labels.values()), facts)
-    records = decode(instructions, [control(line.encoding) for line in code.lines], card, leaders(instructions, code.labels, targets))
+    code = read_code(cubin, entry)
+    records = decode(code.instructions, [control(ins.line.encoding) for ins in code.instructions], card, code.leaders())
     program = sass_program(cubin, module.ptx, module.path, entry, module.arch.number, skeleton=True)
-    return TimedKernel(kernel, Kernel_(module, program), tuple(instructions), records)
+    return TimedKernel(kernel, Kernel_(module, program), code.instructions, records)

@@ -68,7 +68,6 @@ class Walk:
         self.block[p.H_LOCAL_LINES // 8] = -(-self.program.local_bytes // 4)
         self.state.set(m.C_PATH, self.block.ctypes.data)
         self.services = Services(run.program, run.space, lambda text: None)
-        self.executed = 0
 
     def cta(self, number: int) -> list[Array]:
         """The entries of each warp of a CTA.
@@ -98,7 +97,6 @@ class Walk:
                     "instructions: the timing model runs CTAs one by one, so it cannot follow kernels whose CTAs wait for each other "
                     "(spin locks, flags, synchronised grids); make kernels of the parts between the waits and predict these"
                 )
-        self.executed += MOST_INSTRUCTIONS - state.get(m.C_BUDGET)
         words = np.concatenate(parts)
         warps = words[:, 0].astype(np.uint8)
         ends = np.cumsum(np.bincount(warps, minlength=self.run.shape.warps))

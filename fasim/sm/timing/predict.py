@@ -40,7 +40,7 @@ class Prediction:
     """What the model says of a launch.
 
     seconds: between two events around the launch. cycles: from the first CTA's start to the last one's end. clock_mhz: at which the SMs
-    run. sm: the SM that was simulated, with its CTAs `order`. extrapolated: cycles over those that were simulated. work_error: how far
+    run. sm: the SM that was simulated, with its CTAs `order`, of which it ran the first. work_error: how far
     walked CTAs were from what was inferred of them, at most. stagger_spread: between the shortest and the longest time of the SM if its
     first CTAs begin together or apart, in parts of the mean. dram_share, stored_share: of the sectors that are read, that are stored, the
     part that comes from DRAM, that goes there. sm_cycles, atomic_cycles: that the SM and that the L2's atomic operations take, which go on
@@ -59,7 +59,6 @@ class Prediction:
     warp_instructions: float
     order: list[int]
     sm: SmRun
-    simulated_cycles: float
     sm_cycles: float
     atomic_cycles: float
     schedule: Schedule
@@ -150,7 +149,6 @@ def predict(
         warp_instructions=float(work.sum()),
         order=order,
         sm=result,
-        simulated_cycles=float(result.cycles),
         sm_cycles=sm_cycles,
         atomic_cycles=atomic_cycles,
         schedule=plan,
@@ -166,7 +164,7 @@ def _atomic_ns(sampler: Sampler, ctas: int, card: Card) -> float:
     operations, sectors, lines = sampler.atomics(ctas)
     if not operations:
         return 0.0
-    one, eight, many = card.get("memory.atomic_ns", (2.5, 1.32, 0.53))
+    one, eight, many = card["memory.atomic_ns"]
     each = float(np.interp(np.log2(max(lines, 1.0)), (0, 3, 6), (one, eight, many)))
     return operations * each * (0.3 + 0.7 * (sectors / operations - 1) / 3)
 

@@ -57,7 +57,8 @@ class Sampler:
     def grid_work(self) -> tuple[Array, float]:
         """Warp instructions of each CTA of the grid, and how far walked CTAs at other places were from that, at most, in parts of 1.
 
-        Along each axis some places are walked and the rest lie between them; the axes are taken to be independent of each other.
+        Along each axis some places are walked and the rest lie between them; where axes turn out to
+        depend on each other, places between them are walked, too.
         """
         shape = self.walk.run.shape
         sizes = shape.grid
@@ -156,7 +157,7 @@ class Sampler:
         """Atomic operations of the grid on lines of global memory, the sectors of these, and on how many different lines they go."""
         operations = sectors = 0
         seen: set[int] = set()
-        walked = self.paths.ctas[: max(8, 1)]
+        walked = self.paths.ctas[:8]
         alone = 0
         for cta in walked:
             c = self.places[cta]
@@ -173,10 +174,6 @@ class Sampler:
         # lines that each CTA has for itself grow with the grid, those that all share do not
         different = len(seen) * scale if len(seen) == alone and len(walked) > 1 else len(seen)
         return operations * scale, sectors * scale, float(different)
-
-    def alike(self, work: Array) -> bool:
-        """Whether all CTAs execute about the same."""
-        return bool(work.max() - work.min() <= _ALIKE * work.max())
 
 
 def _spread(size: int) -> list[int]:
