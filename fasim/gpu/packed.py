@@ -89,7 +89,7 @@ class Packing:
         arch: Architecture | None = None,
     ) -> None:
         self.kernel, program = kernel, kernel.program
-        if "%envreg2" in program.launch_rows:
+        if program.syncs_grid or "%envreg2" in program.launch_rows:
             raise NotModelled(f"kernel {kernel.name} synchronises its grid: pycuda has no cooperative launch; run it with fasim run")
         sizes = triple(grid, "grid"), triple(block, "block")
         launch_shape(program, arch or kernel.module.arch, kernel.registers, *sizes, dynamic_smem_bytes, True)

@@ -150,7 +150,9 @@ SCRATCH_SHADOWS, SCRATCH_COUNT = 8 * 40, 8 * 72
 
 # --- a warp: 10 x int64 --------------------------------------------------------------------------------------------------------
 WARP_BYTES = 80
-W_LIVE, W_SPLITS, W_FAIR, W_TURN, W_PATIENCE, W_TAINTED, W_STRAY, W_STRAY_PC, W_BYPASSED = (8 * i for i in range(9))
+W_LIVE, W_SPLITS, W_FAIR, W_TURN, W_PATIENCE, W_TAINTED, W_STRAY, W_STRAY_PC, W_BYPASSED, W_YIELDED = (8 * i for i in range(10))
+#: in AT_AUX of a YIELD: its lanes do not hold up convergence barriers until they come to one
+LEAVES_BARRIERS = 1
 
 # --- a split (lanes of a warp at one pc): 8 x int64, 33 a warp -------------------------------------------------------------------
 SPLIT_BYTES, SPLITS_PER_WARP = 64, 33

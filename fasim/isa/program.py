@@ -65,7 +65,8 @@ class Program:
     name: as the PTX has it; title: as the source has it. code: int32[n, CODE_WORDS], one record a pc
     (see fasim.isa.machine). pool: int32 operands. template: the initial register file of a warp.
     barriers_only: diverged lanes come together only at convergence barriers, as in machine code.
-    reserved_smem_bytes: at the beginning of shared memory, parameter_base: in constant bank 0, both of machine code.
+    reserved_smem_bytes: at the beginning of shared memory, parameter_base: in constant bank 0, both of machine code, which has the
+    whole bank where PTX has parameters. syncs_grid: machine code that waits for all CTAs of the grid.
     specials: (which, row) filled in for each warp. source: for each pc the instruction, None for jumps that lowering inserted.
     """
 
@@ -97,6 +98,7 @@ class Program:
     barriers_only: bool = False
     reserved_smem_bytes: int = 0
     parameter_base: int = 0
+    syncs_grid: bool = False
     derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ from fasim.isa.machine import (
 )
 from fasim.isa.program import ModuleVariable, SourceInstruction
 from fasim.isa.rows import nearest
-from fasim.ptx.initializer import initial_bytes
+from fasim.ptx.initializer import initial_bytes, relocated_bytes
 from fasim.ptx.ir import VReg
 from fasim.ptx.tree import Function, Instruction, Module, Variable
 
@@ -145,12 +145,8 @@ class Context:
             data, relocations = initial_bytes(variable)
             content = bytearray(data)
             for relocation in relocations:
-                value = self.symbol_address(relocation.address.symbol) + relocation.address.addend
-                mask = relocation.address.mask
-                if mask is not None:
-                    value = (value & mask) >> ((mask & -mask).bit_length() - 1)
-                size = relocation.size_bytes
-                content[relocation.offset_bytes : relocation.offset_bytes + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+                at, size = relocation.offset_bytes, relocation.size_bytes
+                content[at : at + size] = relocated_bytes(relocation, self.symbol_address(relocation.address.symbol))
             old = self.variables[variable.name]
             self.variables[variable.name] = ModuleVariable(
                 old.name, old.space, old.address, old.size_bytes, bytes(content), old.align_bytes, bool(relocations)

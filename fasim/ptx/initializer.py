@@ -30,6 +30,14 @@ class Relocation:
     address: AddressOf
 
 
+def relocated_bytes(relocation: Relocation, address: int) -> bytes:
+    """What stands at a relocation when its symbol is at `address`."""
+    value, mask, size = address + relocation.address.addend, relocation.address.mask, relocation.size_bytes
+    if mask is not None:
+        value = (value & mask) >> ((mask & -mask).bit_length() - 1)
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
 def parse_initializer(
     cursor: Cursor, type_: str, vector: int, dims: tuple[int | None, ...], known: Mapping[str, str]
 ) -> tuple[tuple[InitValue, ...], tuple[int | None, ...]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 from fasim.errors import FasimError, UnsupportedInstruction
 from fasim.isa import machine as m
 from fasim.isa.program import ModuleVariable, SourceInstruction
 from fasim.ptx.context import Context
+from fasim.ptx.initializer import initial_bytes, relocated_bytes
 from fasim.ptx.ir import VReg
-from fasim.ptx.tree import Function, Module
+from fasim.ptx.tree import Function, Module, Variable
 from fasim.sass.cubin import ADDRESSES, OF_KERNEL, VARIABLES, CubinKernel
 from fasim.sass.syntax import Instruction, Predicate, Register
 
@@ -19,21 +21,26 @@ PARAMETER_BASE = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
 #: bytes at the beginning of shared memory that the system keeps: the kernel's own begin behind them
 #: Source: cubins of ptxas 13.0
 RESERVED_SHARED_BYTES = {9: 1024, 10: 1024, 12: 1024}
+#: by where parameters begin: where bank 0 has the upper half of the address for synchronisation of the grid, as an instruction says it
+#: Source: cubins of ptxas 13.0
+WORKSPACE = {0x160: 0x8C, 0x210: 0x44, 0x380: 0x254}
+#: the address of a function that is not in the kernel's code: of the driver's
+NO_CODE = 0xFFFFFFF0
 #: special registers of machine code, by the name that PTX has for them
 SPECIALS = {
     **{f"SR_TID.{axis.upper()}": f"%tid.{axis}" for axis in "xyz"},
     **{f"SR_CTAID.{axis.upper()}": f"%ctaid.{axis}" for axis in "xyz"},
     "SR_LANEID": "%laneid",
-    "SR_VIRTID": "%warpid",
     "SR_EQMASK": "%lanemask_eq",
     "SR_LTMASK": "%lanemask_lt",
     "SR_LEMASK": "%lanemask_le",
     "SR_GTMASK": "%lanemask_gt",
     "SR_GEMASK": "%lanemask_ge",
     "SR_VIRTUALSMID": "%smid",
+    "SR_SMEMSZ": "%total_smem_size",
 }
 #: and those that are the same for everybody: clusters have one CTA, windows are where the machine has them
-FIXED_SPECIALS = {"SR_CgaCtaId": 0, "SRZ": 0, "SR_SWINHI": m.SHARED_WINDOW >> 32, "SR_LWINHI": m.LOCAL_WINDOW >> 32}
+FIXED_SPECIALS = {"SR_CgaCtaId": 0, "SR_CgaSize": 1, "SRZ": 0, "SR_SWINHI": m.SHARED_WINDOW >> 32, "SR_LWINHI": m.LOCAL_WINDOW >> 32}
 
 
 class SassContext(Context):
@@ -50,22 +57,38 @@ class SassContext(Context):
         #: byte offsets of labels; the labels, or none, of each place that a computed jump may name; those that are there
         self.labels: dict[str, int] = {}
         self.places: list[str] = []
+        #: whether it reads where the grid synchronises
+        self.syncs_grid = False
         self.targets: list[str] = []
 
     def place_banks(self) -> None:
         """Put __constant__ variables where bank 3 has them, and the banks 2 and 4 into memory, for loads that compute their offset."""
         for name, (offset, _) in self.facts.constants.items():
             if name in self.variables:
-                old = self.variables[name]
-                address = self.bank_address(VARIABLES) + offset
-                self.variables[name] = ModuleVariable(
-                    old.name, old.space, address, old.size_bytes, old.initial, old.align_bytes, old.relocated
-                )
+                self.variables[name] = replace(self.variables[name], address=self.bank_address(VARIABLES) + offset)
+        for variable in self.module.variables.values():
+            old = self.variables.get(variable.name)
+            if old is not None and old.relocated:
+                self.variables[variable.name] = replace(old, initial=self._relocated(variable, old.initial))
         for bank in (OF_KERNEL, ADDRESSES):
             if bank in self.facts.banks:
-                name, data = f"constant bank {bank}", self._bank_bytes(bank)
+                name, data = f"constant bank {bank} of {self.kernel.name}", self._bank_bytes(bank)
                 self.contents[bank] = data
                 self.variables[name] = ModuleVariable(name, "const", self.bank_address(bank), len(data), data, 8)
+
+    def _relocated(self, variable: Variable, initial: bytes) -> bytes:
+        """The initial bytes of a variable with the addresses as they are here.
+
+        Of functions the cubin itself has them: places in the code, or numbers in a table in bank 2 where there are several kernels.
+        """
+        content, held = bytearray(initial), self.facts.contents.get(variable.name, b"")
+        for relocation in initial_bytes(variable)[1]:
+            place = slice(relocation.offset_bytes, relocation.offset_bytes + relocation.size_bytes)
+            if relocation.address.symbol in self.module.functions:
+                content[place] = held[place]
+            else:
+                content[place] = relocated_bytes(relocation, self.symbol_address(relocation.address.symbol))
+        return bytes(content)
 
     def bank_address(self, bank: int) -> int:
         """Where a bank is in global memory."""
@@ -84,6 +107,8 @@ class SassContext(Context):
         """Address of a variable or function by its name in the cubin."""
         if symbol in self.facts.functions:
             return self.facts.functions[symbol]
+        if symbol in self.module.functions:
+            return NO_CODE
         try:
             return self.symbol_address(symbol)
         except FasimError:
@@ -114,6 +139,7 @@ class SassContext(Context):
     def bank0(self, offset: int) -> VReg:
         """A word of what the driver passes, filled in at a launch."""
         name = f"c[0x0][{offset:#x}]"
+        self.syncs_grid |= offset == WORKSPACE.get(self.parameter_base)
         if name not in self.launch_rows:
             self.launch_rows[name] = VReg(name, 32, fixed=True, value=(0,) * 32)
             self.specials[name] = self.launch_rows[name]

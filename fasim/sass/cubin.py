@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Section, Symbol, SymbolTableSection
 
 from fasim.errors import FasimError
 
@@ -20,6 +20,8 @@ from fasim.errors import FasimError
 PARAMETERS, OF_KERNEL, VARIABLES, ADDRESSES = 0, 2, 3, 4
 #: attributes of .nv.info: number, and what it says
 _FRAME_SIZE, _MIN_STACK_SIZE = 0x11, 0x12
+#: the section of variables in global memory that have an initial value
+_GLOBALS = ".nv.global.init"
 #: stack of a thread for calls whose depth is not known
 RECURSION_BYTES = 16384
 
@@ -35,6 +37,7 @@ class Pointer:
 @dataclass(frozen=True)
 class CubinKernel:
     """banks: contents by number; pointers: by bank and offset; constants: __constant__ variables, byte offset in bank 3 and size.
+    contents: initial bytes of variables, in which only addresses of functions are filled in.
 
     functions: byte offset of each function in the kernel's code. stack_bytes: least stack of a thread. shared_bytes: static, with what
     the system keeps at its beginning.
@@ -43,6 +46,7 @@ class CubinKernel:
     banks: dict[int, bytes]
     pointers: dict[tuple[int, int], Pointer] = field(default_factory=dict)
     constants: dict[str, tuple[int, int]] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
     functions: dict[str, int] = field(default_factory=dict)
     stack_bytes: int = 0
     shared_bytes: int = 0
@@ -87,10 +91,27 @@ def read_kernel(cubin: bytes, entry: str) -> CubinKernel:
         banks,
         pointers,
         {symbol.name: (symbol["st_value"], symbol["st_size"]) for symbol in objects if symbol["st_shndx"] == of_bank3},
+        _contents(objects, {of_bank3: banks.get(VARIABLES, b""), numbers.get(_GLOBALS): _data(sections, _GLOBALS)}),
         {symbol.name: symbol["st_value"] for symbol in functions},
-        _stack_bytes(sections[".nv.info"].data() if ".nv.info" in sections else b"", [symbol.name for symbol in symbols], entry),
+        _stack_bytes(_data(sections, ".nv.info"), [symbol.name for symbol in symbols], entry),
         sections[f".nv.shared.{entry}"].data_size if f".nv.shared.{entry}" in sections else 0,
     )
+
+
+def _data(sections: dict[str, Section], name: str) -> bytes:
+    """The bytes of a section that may be missing."""
+    found: bytes = sections[name].data() if name in sections else b""
+    return found
+
+
+def _contents(objects: list[Symbol], data: dict[int | None, bytes]) -> dict[str, bytes]:
+    """Initial bytes of the variables in some sections."""
+    found = {}
+    for symbol in objects:
+        if symbol["st_shndx"] in data:
+            start = symbol["st_value"]
+            found[symbol.name] = data[symbol["st_shndx"]][start : start + symbol["st_size"]]
+    return found
 
 
 def _stack_bytes(info: bytes, symbols: list[str], entry: str) -> int:

@@ -25,7 +25,7 @@ LOWERERS = MEMORY | CONTROL
 #: where a computed jump goes that leads to no place known
 NOWHERE = "~nowhere"
 #: what a basic block ends with: lanes may go elsewhere, wait or end there
-_ENDS = frozenset(("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BREAK", "NANOSLEEP", "YIELD", "BPT"))
+_ENDS = frozenset(("BRA", "BRX", "BRXU", "JMP", "JMX", "CALL", "RET", "EXIT", "BSYNC", "WARPSYNC", "BREAK", "NANOSLEEP", "YIELD", "BPT"))
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def lower(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bool
     program.static_smem_bytes = max(context.facts.shared_bytes - context.reserved_smem_bytes, 0)
     program.reserved_smem_bytes = context.reserved_smem_bytes
     program.parameter_base = context.parameter_base
+    program.syncs_grid = context.syncs_grid
     return program
 
 
@@ -116,7 +117,7 @@ def lowered(cubin: bytes, module: Module, entry: str, arch: int, *, skeleton: bo
 
 def _targets(instructions: tuple[Instruction, ...], labels: set[int], facts: CubinKernel) -> set[int]:
     """Offsets that a register may hold to jump to: where functions begin, what follows a call, cases of a switch."""
-    cases = facts.jump_table if any(ins.opcode == "BRX" for ins in instructions) else set()
+    cases = facts.jump_table if any(ins.opcode in ("BRX", "BRXU") for ins in instructions) else set()
     after_calls = {ins.line.offset + 16 for ins in instructions if ins.opcode == "CALL"}
     known = {ins.line.offset for ins in instructions}
     mentioned = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fasim.isa import machine as m
 from fasim.isa.operands import DataRegister, Memory, Transfer
 from fasim.isa.program import HandlerUse
@@ -12,13 +14,15 @@ from fasim.isa.table import Arg, Row
 from fasim.numerics.lanes import width
 from fasim.ptx.ir import Op, PoolItem, Ref, VReg
 from fasim.ptx.lower_memory import signed32
-from fasim.sass.context import SassContext
-from fasim.sass.cubin import ADDRESSES, OF_KERNEL, PARAMETERS
+from fasim.sass.context import WORKSPACE, SassContext
+from fasim.sass.cubin import ADDRESSES, OF_KERNEL, PARAMETERS, VARIABLES
 from fasim.sass.shapes import ROW_OF, SHAPES, UNIFORM, longest
 from fasim.sass.syntax import Address, Constant, Instruction, Name, Number, Operand, Predicate, Register
 
 #: halves of a register that an operand takes: as signs of its row
-HALVES = {"H0_H0": LOWER, "H1_H1": UPPER}
+HALVES = {"H0_H0": LOWER, "H1_H1": UPPER, "H0": LOWER, "H1": UPPER}
+#: parts of a register that a source of fewer bits takes: from which bit on
+_PART_STARTS = {"H0": 0, "H1": 16, "B0": 0, "B1": 8, "B2": 16, "B3": 24}
 #: by how many bits a register of an address is shifted
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 #: what may stand after a register and changes nothing
@@ -75,6 +79,8 @@ class SassLowerer:
         """A source of 32 bits; offset: of a register pair or a constant, the how manieth word."""
         context = self.context
         if isinstance(operand, Register):
+            if unknown := [part for part in operand.parts if part not in _IGNORED and part not in HALVES]:
+                raise context.unknown(ins, f"the operand part .{unknown[0]} is not modelled")
             return context.register(operand, offset)
         if isinstance(operand, Number):
             if offset:
@@ -87,6 +93,8 @@ class SassLowerer:
         raise context.unknown(ins, f"the operand {operand} does not stand for 32 bits")
 
     def _constant(self, ins: Instruction, operand: Constant, offset: int) -> VReg:
+        if operand.bank not in (PARAMETERS, OF_KERNEL, VARIABLES, ADDRESSES):
+            raise self.context.unknown(ins, f"constant bank {operand.bank:#x} is not modelled")
         at = operand.offset + 4 * offset
         if operand.bank == PARAMETERS and operand.base is None:
             return self.context.bank0(at)
@@ -101,7 +109,8 @@ class SassLowerer:
         """The load of an LDC."""
         base = -1 if operand.base is None or operand.base.is_zero else Ref(self.context.register(operand.base))
         if operand.bank == PARAMETERS:
-            space, address, wide, start = m.PARAM, base, 0, at - self.context.parameter_base
+            self.context.syncs_grid |= at == WORKSPACE.get(self.context.parameter_base)
+            space, address, wide, start = m.PARAM, base, 0, at
         else:
             space, start, address, wide = m.GLOBAL, self.context.bank_address(operand.bank) + at, -1, 0
             if isinstance(base, Ref):
@@ -131,10 +140,20 @@ class SassLowerer:
             return self.context.constant(64, bits)
         return self.wide(self.word(ins, operand), self.word(ins, operand, 1))
 
+    def part_start(self, ins: Instruction, parts: tuple[str, ...]) -> int:
+        """From which bit of a register on an instruction reads or writes a byte or half."""
+        if len(parts) > 1 or not set(parts) <= set(_PART_STARTS):
+            raise self.context.unknown(ins)
+        return _PART_STARTS[parts[0]] if parts else 0
+
     def condition(self, ins: Instruction, operand: Operand | None) -> Ref:
         """A predicate as a source; one that is not written is false."""
         if operand is None:
             return Ref(self.context.constant(1, 0))
+        if isinstance(operand, Register) and operand.parts[-1:] == ("SIGN",):
+            sign = self.temporary(1)
+            self.move("setp.lt.s32", [sign, self.context.unwritten(1)], [self.context.register(operand), self.context.constant(32, 0)])
+            return Ref(sign)
         if not isinstance(operand, Predicate):
             raise self.context.unknown(ins, f"a predicate is expected instead of {operand}")
         return Ref(self.context.predicate(operand), negated=operand.negated)
@@ -162,6 +181,11 @@ class SassLowerer:
         found = self._matched(ins, shape)
         if name == "PRMT" and isinstance(found["selector"], Number):
             name = "PRMT:imm"
+        elif name == "IADD.64" and (found["p"] is not None or found["x"] is not None):
+            name = "IADD.64:carry"
+        elif f"{name}:which" in SASS_ROWS and any(isinstance(p, Predicate) and not p.is_true for p in (found["p"], found.get("q"))):
+            name = f"{name}:which"
+        self._check_written(ins, SASS_ROWS[name], found)
         self.emit_row(ins, SASS_ROWS[name], found)
 
     def _matched(self, ins: Instruction, shape: str) -> dict[str, Operand | None]:
@@ -174,10 +198,21 @@ class SassLowerer:
                 continue
             if not operands:
                 raise self.context.unknown(ins, "there are fewer operands than expected")
-            found[name] = operands.pop(0)
+            operand = operands.pop(0)
+            if name == "_" and not (isinstance(operand, Predicate) and operand.is_true):
+                raise self.context.unknown(ins, f"PT or !PT is expected instead of {operand}")
+            found[name] = operand
         if operands:
             raise self.context.unknown(ins, f"there are more operands than expected: {operands}")
         return found
+
+    def _check_written(self, ins: Instruction, row: Row, found: dict[str, Operand | None]) -> None:
+        """Refuse an operand that the row does not take."""
+        names = {arg.name for arg in (*row.dests, *row.sources)}
+        for name, operand in found.items():
+            means_nothing = operand is None or (isinstance(operand, Predicate) and operand.is_true and not operand.negated)
+            if not means_nothing and name not in "_*" and not names & {*name.lstrip("#").split(":"), name}:
+                raise self.context.unknown(ins, f"the operand {operand} is not modelled")
 
     def emit_row(self, ins: Instruction, row: Row, found: dict[str, Operand | None]) -> None:
         """The operation of a row with its operands by name; pairs stand under `low:high`."""
@@ -209,7 +244,9 @@ class SassLowerer:
                 pool.append(self.condition(ins, operand))
             else:
                 assert operand is not None
-                pool += self._source(ins, arg, operand, offset)
+                operand, start = self._part(arg, operand)
+                items = self._source(ins, arg, operand, offset)
+                pool += [self._shifted(item, start) for item in items] if start else items
                 if not arg.count:
                     signs |= self.signs(ins, operand) << SIGN_BITS * number if offset == 0 else 0
                     number += 1
@@ -242,6 +279,20 @@ class SassLowerer:
                 pool.append(Ref(pair, False, True))
                 after.append(([context.written(operand, at), context.written(operand, at + 1)], pair))
         return pool
+
+    @staticmethod
+    def _part(arg: Arg, operand: Operand) -> tuple[Operand, int]:
+        """An operand without the byte or half that it names, and from which bit on that is, for a source of fewer bits."""
+        if width(arg.type_) >= 32 or not isinstance(operand, Register):
+            return operand, 0
+        start = next((_PART_STARTS[part] for part in operand.parts if part in _PART_STARTS), 0)
+        return replace(operand, parts=tuple(part for part in operand.parts if part not in _PART_STARTS)), start
+
+    def _shifted(self, item: PoolItem, start: int) -> PoolItem:
+        assert isinstance(item, Ref)
+        shifted = self.temporary(32)
+        self.move("shr.u32", [shifted], [item.reg, self.context.constant(32, start)])
+        return Ref(shifted)
 
     def _source(self, ins: Instruction, arg: Arg, operand: Operand, offset: int) -> list[PoolItem]:
         words = width(arg.type_) // 32 or 1

@@ -11,7 +11,7 @@ from fasim.isa.program import HandlerUse
 from fasim.isa.rows import ROWS
 from fasim.ptx.ir import Op, Ref, VReg
 from fasim.sass.lowerer import SassLowerer
-from fasim.sass.syntax import Constant, Instruction, Number, Operand, Predicate, Register
+from fasim.sass.syntax import Address, Constant, Instruction, Number, Operand, Predicate, Register
 
 _SPACES = {
     "LDG": m.GLOBAL,
@@ -174,24 +174,24 @@ def lower_wait(f: SassLowerer, ins: Instruction) -> None:
 # --- atomics ---------------------------------------------------------------------------------------------------------------------
 
 _OPERATIONS = {"ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS"}
-_OF_ATOMICS = frozenset(_OPERATIONS) | {"POPC", "CAST", "SPIN", "32", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2", "FTZ", "RN"}
+_OF_ATOMICS = frozenset(_OPERATIONS) | {"POPC", "CAST", "SPIN", "32", "S32", "S64", "U32", "F32", "F64", "FTZ", "RN"}
+#: what a floating-point operation takes: the type of its row, and how many of it side by side
+_FLOATS = {"F32": ("f32", 1), "F64": ("f64", 1), "F32x2": ("f32", 2), "F32x4": ("f32", 4)}
+_FLOATS |= {f"{name}x{2 * count}": (f"{name.lower()}x2", count) for name in ("F16", "BF16") for count in (1, 2, 4)}
 _BITWISE = {"AND", "OR", "XOR", "EXCH", "CAS"}
 
 
-def _row(f: SassLowerer, ins: Instruction) -> tuple[str, int]:
-    """The PTX row of an atomic operation, and the bytes that it takes."""
+def _row(f: SassLowerer, ins: Instruction) -> tuple[str, int, int]:
+    """The PTX row of an atomic operation, the bytes that it takes, and how many of them there are."""
     parts = set(ins.modifiers)
     if "POPC" in parts:
-        return "atom.add.u32", 4
+        return "atom.add.u32", 4, 1
     operation = next((part for part in ins.modifiers if part in _OPERATIONS), None)
     if operation is None:
         raise f.context.unknown(ins)
-    if "F32" in parts:
-        type_ = "f32"
-    elif "F64" in parts:
-        type_ = "f64"
-    elif "F16x2" in parts or "BF16x2" in parts:
-        type_ = "f16x2" if "F16x2" in parts else "bf16x2"
+    count = 1
+    if floats := [part for part in ins.modifiers if part in _FLOATS]:
+        type_, count = _FLOATS[floats[0]]
     else:
         bits = 64 if "64" in parts else 32
         letter = "b" if operation in _BITWISE else "s" if "S32" in parts or "S64" in parts else "u"
@@ -201,12 +201,12 @@ def _row(f: SassLowerer, ins: Instruction) -> tuple[str, int]:
     name = f"atom.{operation.lower()}.{type_}"
     if name not in ROWS:
         raise f.context.unknown(ins, f"{ins.mnemonic} is not modelled")
-    return name, 8 if type_.endswith("64") else 4
+    return name, 8 if type_.endswith("64") else 4, count
 
 
 def lower_atomic(f: SassLowerer, ins: Instruction) -> None:
     """ATOMS, ATOMG, ATOM, REDG, RED: the handler computes the new value."""
-    _check(f, ins, _OF_ATOMICS)
+    _check(f, ins, _OF_ATOMICS | frozenset(_FLOATS))
     if "CAST" in ins.modifiers:
         _lower_cast(f, ins)
         return
@@ -214,13 +214,34 @@ def lower_atomic(f: SassLowerer, ins: Instruction) -> None:
     red = ins.opcode in ("RED", "REDG")
     dest = None if red else operands.pop(0)
     address, *values = operands
-    name, size = _row(f, ins)
+    name, size, count = _row(f, ins)
     space = m.SHARED if ins.opcode == "ATOMS" else m.GENERIC if ins.opcode in ("ATOM", "RED") else m.GLOBAL
     if space != m.SHARED:
         f.context.communicates = True
+    did = next((operand for operand in ins.operands if isinstance(operand, Predicate) and not operand.is_true), None)
+    if did is not None:
+        if ins.opcode != "ATOM":
+            raise f.context.unknown(ins, f"the answer {did} of this atomic operation is not modelled")
+        ins, space = _where_global(f, ins, address, did), m.GLOBAL
     if "POPC" in ins.modifiers:
         values = [Number(1)]
-    _emit_atom(f, ins, name, size, space, address, values, dest if isinstance(dest, Register) and not dest.is_zero else None)
+    _emit_atom(f, ins, name, size, space, address, values, dest if isinstance(dest, Register) and not dest.is_zero else None, count=count)
+
+
+def _where_global(f: SassLowerer, ins: Instruction, address: Operand, did: Predicate) -> Instruction:
+    """ATOM on halves with a predicate: it says whether the address is global, and only there is anything done.
+
+    Source: what ptxas puts behind it: another way for shared memory, and a plain one for local.
+    """
+    memory = f.memory(ins, address, m.GENERIC, 4)
+    if not isinstance(memory.address, Ref) or not isinstance(address, Address):
+        raise f.context.unknown(ins)
+    total, answer = f.temporary(64), f.context.predicate(did)
+    f.move("add.u64", [total], [memory.address.reg, f.context.constant(64, address.offset)])
+    f.move("isspacep.global", [answer], [total], f.guard(ins))
+    if ins.guard is None or ins.guard.is_true:
+        return replace(ins, guard=did)
+    raise f.context.unknown(ins, "a guard and an answer of an atomic operation together are not modelled")
 
 
 def _emit_atom(
@@ -233,35 +254,42 @@ def _emit_atom(
     values: Sequence[Operand],
     dest: Register | None,
     target: VReg | None = None,
+    count: int = 1,
 ) -> None:
-    """The operation of an atomic; dest: where the old value goes, target: the same as a row."""
+    """The operation of an atomic; dest: where the old value goes, target: the same as a row; count: of values side by side."""
     bank = 8 * size
-    memory = f.memory(ins, address, space, size, order=STRONG)
-    rows = [f.word(ins, value) if bank == 32 else f.double(ins, value) for value in values]
+    memory = f.memory(ins, address, space, size, count, order=STRONG)
     result = target if target is not None else None if dest is None else f.context.register(dest) if bank == 32 else f.temporary(64)
-    old, new = Ref(f.temporary(bank), False, True), Ref(f.temporary(bank), False, True)
-    b, *c = (Ref(row) for row in rows)
-    element = AtomElement(
-        dest=-1 if result is None else Ref(result, False, True),
-        old=old,
-        new=new,
-        handler_new=new,
-        handler_old=old,
-        b=b,
-        c=c[0] if c else -1,
-    )
+    elements = []
+    for i in range(count):
+        rows = [f.word(ins, value, i) if bank == 32 else f.double(ins, value) for value in values]
+        old, new = Ref(f.temporary(bank), False, True), Ref(f.temporary(bank), False, True)
+        b, *c = (Ref(row) for row in rows)
+        to = result if i == 0 else f.context.register(dest, i) if dest is not None else None
+        elements.append(
+            AtomElement(
+                dest=-1 if to is None else Ref(to, False, True),
+                old=old,
+                new=new,
+                handler_new=new,
+                handler_old=old,
+                b=b,
+                c=c[0] if c else -1,
+            )
+        )
     used = f"{name}:global" if space == m.GLOBAL and f"{name}:global" in ROWS else name
-    f.finish(ins, Op(m.ATOM, Atom(memory, (element,)).items(), handler=HandlerUse(used), keeps_sources=True))
+    f.finish(ins, Op(m.ATOM, Atom(memory, tuple(elements)).items(), handler=HandlerUse(used), keeps_sources=True))
     if result is not None and bank == 64 and dest is not None:
         f.move("mov.b64:unpack2", [f.context.register(dest), f.context.register(dest, 1)], [result], f.guard(ins))
 
 
 def _lower_cast(f: SassLowerer, ins: Instruction) -> None:
-    """ATOMS.CAST.SPIN: compare and swap that tells whether it did, in a register or, from sm_100 on, a predicate."""
-    dest, address, compare, swap = ins.operands
+    """ATOMS.CAST.SPIN, ATOM.CAST.SPIN: compare and swap that tells whether it did, in a register or, from sm_100 on, a predicate."""
+    generic = ins.opcode == "ATOM"
+    dest, address, compare, swap = ins.operands[generic and isinstance(ins.operands[1], Register) :]
     size = 8 if "64" in ins.modifiers else 4
     old = f.temporary(8 * size)
-    _emit_atom(f, ins, f"atom.cas.b{8 * size}", size, m.SHARED, address, [compare, swap], None, target=old)
+    _emit_atom(f, ins, f"atom.cas.b{8 * size}", size, m.GENERIC if generic else m.SHARED, address, [compare, swap], None, target=old)
     answer = f.context.predicate(dest) if isinstance(dest, Predicate) else f.temporary(1)
     wanted = f.word(ins, compare) if size == 4 else f.double(ins, compare)
     f.move(f"setp.eq.b{8 * size}", [answer, f.context.unwritten(1)], [old, wanted], f.guard(ins))
@@ -273,7 +301,27 @@ def _lower_cast(f: SassLowerer, ins: Instruction) -> None:
         f.also(ins, f.context.written(dest, 1), zero)
 
 
+#: state spaces that QSPC asks for
+_ASKED = {"S": "shared", "D": "shared::cluster", "L": "local", "G": "global"}
+
+
+def lower_query(f: SassLowerer, ins: Instruction) -> None:
+    """QSPC: whether a generic address is in a state space."""
+    answer, unused, address = ins.operands
+    space = _ASKED.get(ins.modifiers[-1])
+    if space is None or not isinstance(unused, Register) or not unused.is_zero or not isinstance(address, Address):
+        raise f.context.unknown(ins)
+    memory = f.memory(ins, address, m.GENERIC, 1)
+    if not isinstance(memory.address, Ref) or not isinstance(answer, Predicate):
+        raise f.context.unknown(ins)
+    total = f.temporary(64)
+    f.move("add.u64", [total], [memory.address.reg, f.context.constant(64, address.offset)])
+    dest = f.context.unwritten(1) if answer.is_true else f.context.predicate(answer)
+    f.finish(ins, Op(m.LANES, [Ref(dest, False, True), Ref(total)], handler=HandlerUse(f"isspacep.{space}")))
+
+
 LOWERERS = {
+    "QSPC": lower_query,
     **dict.fromkeys(("LDG", "LD", "LDS", "LDL"), lower_load),
     **dict.fromkeys(("STG", "ST", "STS", "STL"), lower_store),
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), lower_load_constant),

@@ -107,7 +107,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """SR_TID.X, SRZ, B0, SB0, PR."""
+    """SR_TID.X, SRZ, B0, SB0, PR, {2,1}."""
 
     text: str
 
@@ -143,8 +143,8 @@ def _operands(text: str) -> list[str]:
     """The operands, split at commas outside of brackets."""
     found, depth, start = [], 0, 0
     for i, character in enumerate(text):
-        depth += character in "[("
-        depth -= character in "])"
+        depth += character in "[({"
+        depth -= character in "])}"
         if character == "," and depth == 0:
             found.append(text[start:i])
             start = i + 1
@@ -206,7 +206,7 @@ def _operand(text: str) -> Operand | None:
         if bank is None or len(base) > 1:
             return None
         return Constant(bank, offset, base[0] if base else None, negated, absolute, inverted, tuple(match[3].split(".")[1:]))
-    if re.fullmatch(r"SRZ?(_\w+(\.\w+)*)?|U?B\d+|SB\d|U?PR", text):
+    if re.fullmatch(r"SRZ?(_\w+(\.\w+)*)?|U?B\d+|SB\d|U?PR|\{\d(,\d)*\}", text):
         return Name(text)
     return None
 

@@ -118,7 +118,7 @@ def _memory_error(
     short, words = _KINDS[kind]
     first = addresses[0] & 0xFFFFFFFFFFFFFFFF
     name, details = m.SPACE_NAMES[which], {}
-    limits = {m.SHARED: state.shape.smem_bytes, m.LOCAL: program.local_bytes, m.PARAM: program.param_bytes}
+    limits = {m.SHARED: state.shape.smem_bytes, m.LOCAL: program.local_bytes, m.PARAM: program.parameter_base + program.param_bytes}
     bases = {m.SHARED: m.SHARED_WINDOW, m.LOCAL: m.LOCAL_WINDOW, m.PARAM: m.PARAM_WINDOW}
     if which in limits:
         base = bases[which]

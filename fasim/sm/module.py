@@ -19,7 +19,7 @@ from fasim.isa.operands import P_SPACE
 from fasim.isa.program import ModuleVariable, Program
 from fasim.sm.accounting import shared_accesses, totals
 from fasim.sm.arguments import Arguments
-from fasim.sm.bank0 import bank0_words
+from fasim.sm.bank0 import bank0, bank0_words
 from fasim.sm.grid import GridRun
 from fasim.sm.hazards import checks_of, hazards
 from fasim.sm.launch_options import LaunchOptions, completed, takes_launch_options
@@ -54,7 +54,7 @@ class Module:
     def __init__(self, ptx: str, path: str, arch: Architecture, compiled: CompiledModule | None = None) -> None:
         self.ptx, self.path, self.arch, self.compiled = ptx, path, arch, compiled
         self._programs: dict[tuple[str, str], Program] = {}
-        self._data: dict[str, Array] = {}
+        self._data: dict[tuple[str, bytes], Array] = {}
         self._signatures: dict[str, list[Declared] | None] = {}
 
     def __repr__(self) -> str:
@@ -132,10 +132,11 @@ class Module:
         return ptx_variables(self.ptx, self.path, self.arch.number)
 
     def data(self, variable: ModuleVariable) -> Array:
-        """The memory of a variable, which all kernels of the module share."""
-        if variable.name not in self._data:
-            self._data[variable.name] = np.frombuffer(variable.initial, np.uint8).copy()
-        return self._data[variable.name]
+        """The memory of a variable, which all kernels of the module share; addresses of functions are others in machine code."""
+        key = variable.name, variable.initial if variable.relocated else b""
+        if key not in self._data:
+            self._data[key] = np.frombuffer(variable.initial, np.uint8).copy()
+        return self._data[key]
 
 
 class Kernel:
@@ -247,11 +248,13 @@ class Kernel:
         if "malloc" in program.services.values():
             space.add(HEAP_NAME, np.zeros(HEAP_BYTES, np.uint8))
         workspace = 0
-        if "%envreg2" in program.launch_rows:
+        if program.syncs_grid or "%envreg2" in program.launch_rows:
             room = arch.resident_ctas(shape.warps, shape.smem_bytes, self.registers)
             if shape.ctas > room:
                 raise LaunchError(f"kernel {self.name} synchronises its grid: {shape.ctas} CTAs do not fit on {arch.name}, {room} do")
             workspace = space.add("grid workspace", np.zeros(8, np.uint8)).address
+        if program.parameter_base:
+            params = bank0(program, shape, params, workspace)
         space.allocations.sort(key=lambda a: a.address)
         chosen = machine(given["backend"])
         shared = Shared(
@@ -285,7 +288,7 @@ class Kernel:
             RESERVED_SMEM: shape.smem_bytes - RESERVED_SMEM_BYTES,
         }
         if program.parameter_base:
-            values |= bank0_words(program, shape, params)
+            values |= bank0_words(params)
         for name, row in program.launch_rows.items():
             template[row : row + m.ROW32_BYTES].view(np.uint32)[:] = values[name]
         return template

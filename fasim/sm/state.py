@@ -149,7 +149,7 @@ class CtaState:
             m.C_SMEM_BYTES: len(self.smem),
             m.C_BARRIERS_ONLY: int(program.barriers_only),
             m.C_LOCAL_BYTES: program.local_bytes,
-            m.C_PARAM_BYTES: program.param_bytes,
+            m.C_PARAM_BYTES: program.parameter_base + program.param_bytes,
             m.C_ALLOC_COUNT: len(shared.allocations),
             m.C_QUEUE_CAPACITY: self.capacity,
             m.C_WARP_COUNT: shape.warps,

@@ -48,6 +48,7 @@ from fasim.isa.machine import (
     FENCE,
     LANES,
     LDMATRIX,
+    LEAVES_BARRIERS,
     LOAD,
     LOG_FULL,
     MARK,
@@ -70,6 +71,7 @@ from fasim.isa.machine import (
     W_STRAY_PC,
     W_TAINTED,
     W_TURN,
+    W_YIELDED,
     WARP_SYNC,
     YIELD,
     YIELDED,
@@ -392,6 +394,8 @@ def run_warp(ctx: int, warp: int) -> int:
             elif kind == YIELD:
                 add_split(ctx, warp, pc + 1, mask, READY, 0)
                 poke_i64(record + W_FAIR, 1)
+                if peek_i32(rec + AT_AUX) == LEAVES_BARRIERS:
+                    poke_i64(record + W_YIELDED, peek_i64(record + W_YIELDED) | mask)
                 status = YIELDED
                 break
             elif kind == SERVICE:

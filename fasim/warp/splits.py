@@ -13,12 +13,16 @@ from fasim.isa.machine import (
     ALL_LANES,
     AT_BARRIER,
     AT_COLLECTIVE,
+    AT_POOL,
     C_BARRIERS_ONLY,
+    C_CODE,
     C_HAZARDS,
+    C_POOL,
     C_REG_STRIDE,
     C_REGS,
     C_SPLITS,
     C_WARPS,
+    CODE_BYTES,
     COLLECTIVE_FLAG,
     READY,
     S_DETAIL,
@@ -38,9 +42,11 @@ from fasim.isa.machine import (
     W_SPLITS,
     W_STRAY,
     W_TURN,
+    W_YIELDED,
     WARP_BYTES,
 )
-from fasim.numerics.native import first_bit, machine_code, peek_i64, peek_u32, poke_i64
+from fasim.isa.operands import Y_MEMBERS
+from fasim.numerics.native import first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
 from fasim.smem.clocks import sync_warp
 
 #: no split waits in front
@@ -144,8 +150,61 @@ def gather(ctx: int, warp: int, pc: int, row: int, mask: int) -> int:
 
 
 @machine_code
+def converging(at: int) -> bool:
+    """Whether a split waits at a convergence barrier."""
+    detail = peek_i64(at + S_DETAIL)
+    return peek_i64(at + S_STATE) == AT_COLLECTIVE and detail & SYNC_FLAG != 0 and detail >> SYNC_BARRIER_SHIFT & SYNC_BARRIER_MASK != 0
+
+
+@machine_code
+def release(ctx: int, warp: int, detail: int) -> None:
+    """Lanes that wait at a convergence barrier go on and leave it: the others are its members now."""
+    lanes, pc = 0, 0
+    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+        at = split_at(ctx, warp, i)
+        if converging(at) and peek_i64(at + S_DETAIL) == detail:
+            lanes |= peek_i64(at + S_MASK)
+            pc = peek_i64(at + S_PC) - 1
+            poke_i64(at + S_STATE, READY)
+            poke_i64(at + S_DETAIL, 0)
+    code = peek_i64(ctx + C_CODE) + pc * CODE_BYTES
+    row = registers_at(ctx, warp) + peek_i32(peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL) + Y_MEMBERS)
+    members = peek_u32(row + 4 * first_bit(lanes))
+    left = members
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(row + 4 * lane) == members:
+            poke_u32(row + 4 * lane, members & ~lanes)
+
+
+@machine_code
+def loosen(ctx: int, warp: int) -> None:
+    """No lane can go on: those that wait at a convergence barrier for none but lanes at another one do, the innermost first.
+
+    Source: ptxas 13.0 for sm_120, which leaves out the BREAK on some ways from a switch out of its inner barrier to the outer one.
+    """
+    count, waiting, best, least = peek_i64(warp_at(ctx, warp) + W_SPLITS), 0, 0, 33
+    for i in range(count):
+        at = split_at(ctx, warp, i)
+        if converging(at):
+            waiting |= peek_i64(at + S_MASK)
+    for i in range(count):
+        at = split_at(ctx, warp, i)
+        members = peek_i64(at + S_DETAIL) & ALL_LANES
+        if converging(at) and members & peek_i64(warp_at(ctx, warp) + W_LIVE) & ~waiting == 0 and popcount(members) < least:
+            best, least = peek_i64(at + S_DETAIL), popcount(members)
+    if best:
+        release(ctx, warp, best)
+
+
+@machine_code
 def wake(ctx: int, warp: int) -> None:
-    """Lanes whose group is complete, at a collective or in bar.warp.sync, may go on; exited lanes count as arrived."""
+    """Lanes whose group is complete, at a collective or in bar.warp.sync, may go on; exited lanes count as arrived.
+
+    At a convergence barrier nobody waits for lanes that have yielded: they may be in a loop until those here go on.
+    Source: US patent 10,067,768, for yielding at convergence barriers.
+    """
     record = warp_at(ctx, warp)
     live, count = peek_i64(record + W_LIVE), peek_i64(record + W_SPLITS)
     for i in range(count):
@@ -159,7 +218,12 @@ def wake(ctx: int, warp: int) -> None:
                 other = split_at(ctx, warp, j)
                 if peek_i64(other + S_STATE) != AT_BARRIER and peek_i64(other + S_DETAIL) == detail:
                     arrived |= peek_i64(other + S_MASK)
-        if detail & ALL_LANES & live & ~arrived == 0:
+        missing = detail & ALL_LANES & live & ~arrived
+        yielded = peek_i64(record + W_YIELDED)
+        if missing and missing & ~yielded == 0 and converging(at):
+            release(ctx, warp, detail)
+            poke_i64(record + W_YIELDED, yielded & ~missing)
+        elif missing == 0:
             poke_i64(at + S_STATE, READY)
             if detail & SYNC_FLAG == 0:
                 poke_i64(at + S_DETAIL, 0)
@@ -168,10 +232,15 @@ def wake(ctx: int, warp: int) -> None:
                 sync_warp(peek_i64(ctx + C_HAZARDS), warp, lanes, live & ~arrived == 0)
                 poke_i64(record + W_STRAY, 0)
                 poke_i64(record + W_BYPASSED, 0)
+    stuck = count != 0 and peek_i64(ctx + C_BARRIERS_ONLY) != 0
     for i in range(count):
         at = split_at(ctx, warp, i)
-        if peek_i64(at + S_STATE) == READY and peek_i64(at + S_DETAIL) & SYNC_FLAG:
-            poke_i64(at + S_DETAIL, 0)
+        if peek_i64(at + S_STATE) == READY:
+            stuck = False
+            if peek_i64(at + S_DETAIL) & SYNC_FLAG:
+                poke_i64(at + S_DETAIL, 0)
+    if stuck:
+        loosen(ctx, warp)
 
 
 @machine_code

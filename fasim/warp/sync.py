@@ -33,11 +33,11 @@ from fasim.isa.machine import (
     S_MASK,
     S_PC,
     S_STATE,
-    SYNC_BARRIER_MASK,
     SYNC_BARRIER_SHIFT,
     SYNC_FLAG,
     W_LIVE,
     W_SPLITS,
+    W_YIELDED,
 )
 from fasim.isa.operands import BAR_ALIGNED, BAR_COUNT, BAR_DEST, BAR_NUMBER, BAR_OP, BAR_PC, BAR_PREDICATE, Y_BARRIER, Y_MEMBERS
 from fasim.numerics.native import fill_bytes, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32, popcount
@@ -52,6 +52,8 @@ from fasim.warp.stray import all_arrived
 @machine_code
 def sync_lanes(ctx: int, warp: int, pc: int, registers: int, operands: int, mask: int) -> None:
     """bar.warp.sync: wait until the lanes of the member mask are at one with the same mask, wherever it stands."""
+    record = warp_at(ctx, warp)
+    poke_i64(record + W_YIELDED, peek_i64(record + W_YIELDED) & ~mask)
     row, left = registers + peek_i32(operands + Y_MEMBERS), mask
     flags = SYNC_FLAG | peek_i32(operands + Y_BARRIER) << SYNC_BARRIER_SHIFT
     while left:
@@ -63,22 +65,22 @@ def sync_lanes(ctx: int, warp: int, pc: int, registers: int, operands: int, mask
 @machine_code
 def leave_lanes(ctx: int, warp: int, registers: int, operands: int, mask: int) -> None:
     """BREAK: lanes leave a convergence barrier, so that nobody waits for them there, also those who do already."""
-    row, number = registers + peek_i32(operands + Y_MEMBERS), peek_i32(operands + Y_BARRIER)
-    named, left = 0, mask
+    row, left = registers + peek_i32(operands + Y_MEMBERS), mask
     while left:
-        lane = first_bit(left)
-        left &= left - 1
-        named |= peek_u32(row + 4 * lane)
-    while named:
-        lane = first_bit(named)
-        named &= named - 1
-        poke_u32(row + 4 * lane, peek_u32(row + 4 * lane) & ~mask)
-    for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
-        at = split_at(ctx, warp, i)
-        detail = peek_i64(at + S_DETAIL)
-        waits = peek_i64(at + S_STATE) == AT_COLLECTIVE and detail & SYNC_FLAG != 0
-        if waits and detail >> SYNC_BARRIER_SHIFT & SYNC_BARRIER_MASK == number and detail & mask:
-            poke_i64(at + S_DETAIL, detail & ~mask)
+        group, members = same_value(row, left), peek_u32(row + 4 * first_bit(left))
+        left &= ~group
+        named = members
+        while named:
+            lane = first_bit(named)
+            named &= named - 1
+            if peek_u32(row + 4 * lane) == members:
+                poke_u32(row + 4 * lane, members & ~mask)
+        # whoever waits for other members uses this barrier one call further out, and has saved it
+        wanted = SYNC_FLAG | peek_i32(operands + Y_BARRIER) << SYNC_BARRIER_SHIFT | members
+        for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
+            at = split_at(ctx, warp, i)
+            if peek_i64(at + S_STATE) == AT_COLLECTIVE and peek_i64(at + S_DETAIL) == wanted:
+                poke_i64(at + S_DETAIL, wanted & ~mask)
 
 
 @machine_code

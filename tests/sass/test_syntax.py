@@ -41,6 +41,7 @@ TABLE = [
     ("BSSY B0, `(.L_x_3)", None, [Name("B0"), Label(".L_x_3")]),
     ("S2R R0, SR_TID.X", None, [Register(0), Name("SR_TID.X")]),
     ("DEPBAR.LE SB0, 0x1", None, [Name("SB0"), Number(1)]),
+    ("DEPBAR.LE SB0, 0x0, {2,1}", None, [Name("SB0"), Number(0), Name("{2,1}")]),
     ("P2R R9, PR, RZ, 0x8", None, [Register(9), Name("PR"), Register(RZ), Number(8)]),
     ("EXIT", None, []),
 ]

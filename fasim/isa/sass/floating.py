@@ -18,7 +18,7 @@ from fasim.isa.instructions.float32 import _larger, modified
 from fasim.isa.sass.declare import sass
 from fasim.isa.table import ROWS
 from fasim.numerics import ieee, mufu, mufu_trig
-from fasim.numerics.lanes import Lanes, bits, where
+from fasim.numerics.lanes import Lanes, bits, const, where
 
 ONE, TWO, NAN = 0x3F800000, 0x40000000, 0x7FFFFFFF
 ROUNDINGS = {"": "rn", ".RM": "rm", ".RP": "rp", ".RZ": "rz"}
@@ -86,6 +86,45 @@ for _name, _compare in FLOAT.items():
         sass(f"DSETP.{_name.upper()}{_ending}", "p:pred, q:pred = a:f64, b:f64, c:pred")(_setp(_compare, _boolean))
 
 
+def _set(compare: Callable[..., Lanes], boolean: str, true: int) -> Callable[..., Lanes]:
+    combine = BOOLEAN[boolean]
+    return lambda a, b, c: where(combine(compare(a, b), c), const(true, like=c, type_="u32"), 0)
+
+
+for _name, _compare in FLOAT.items():
+    for _boolean in BOOLEAN:
+        for _result, _true in ((".BF", ONE), ("", 0xFFFFFFFF)):
+            for _ftz in ("", ".FTZ"):
+                _cases = [((TWO, ONE, 1), ONE), ((ONE, TWO, 1), 0)] if (_name, _boolean, _result) == ("gt", "and", ".BF") else []
+                sass(f"FSET{_result}.{_name.upper()}{_ftz}.{_boolean.upper()}", "d:b32 = a:f32, b:f32, c:pred", cases=_cases)(
+                    _set(flushed(_compare) if _ftz else _compare, _boolean, _true)
+                )
+
+
+def _chooses(least: bool) -> Callable[..., tuple[Lanes, Lanes]]:
+    """Whether a is the smaller or larger of a and b, and whether both are NaN."""
+
+    def semantics(a: Lanes, b: Lanes, c: Lanes) -> tuple[Lanes, Lanes]:
+        nan_a, nan_b = a != a, b != b
+        chosen = ieee.minimum(a, b) if least else ieee.maximum(a, b)
+        return ~nan_a & (nan_b | (bits(chosen, "u64") == bits(a, "u64"))) & c, nan_a & nan_b & c
+
+    return semantics
+
+
+_ONE_64, _TWO_64, _NAN_64 = 0x3FF0000000000000, 0x4000000000000000, 0x7FF8000000000000
+for _name, _least in (("MIN", True), ("MAX", False)):
+    _min_cases: list[Any] = [
+        ((_ONE_64, _TWO_64, 1), (int(_least), 0)),
+        ((_TWO_64, _ONE_64, 1), (int(not _least), 0)),
+        ((_NAN_64, _ONE_64, 1), (0, 0)),
+        ((_ONE_64, _NAN_64, 1), (1, 0)),
+        ((_NAN_64, _NAN_64, 1), (0, 1)),
+        ((1 << 63, 0, 1), (int(_least), 0)),
+    ]
+    sass(f"DSETP.{_name}.AND", "p:pred, q:pred = a:f64, b:f64, c:pred", cases=_min_cases)(_chooses(_least))
+
+
 # --- the MUFU unit ---------------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +164,10 @@ def dmnmx(a: Lanes, b: Lanes, least: Lanes) -> Lanes:
 # --- conversions: rows of PTX by another name --------------------------------------------------------------------------------------
 
 _ROUND_INTEGER = {"": "rni", ".TRUNC": "rzi", ".FLOOR": "rmi", ".CEIL": "rpi"}
+_INTEGERS = (
+    *(("", "s32"), (".U32", "u32"), (".S64", "s64"), (".U64", "u64")),
+    *((".S16", "s16"), (".U16", "u16"), (".S8", "s8"), (".U8", "u8")),
+)
 
 
 def _like(name: str, ptx: str, ending: str = "") -> None:
@@ -140,27 +183,18 @@ for _direction, _mode in _ROUND_INTEGER.items():
     for _ftz in ("", ".FTZ"):
         _flush = ".ftz" if _ftz else ""
         _like(f"FRND{_ftz}{_direction}", f"cvt.{_mode}{_flush}.f32.f32")
-        for _type, _word in (("", "s32"), (".U32", "u32"), (".S64", "s64"), (".U64", "u64")):
+        for _type, _word in _INTEGERS[:4]:
             _like(f"F2I{_ftz}{_type}{_direction}", f"cvt.{_mode}{_flush}.{_word}.f32")
             _like(f"F2I{_ftz}{_type}{_direction}.NTZ", f"cvt.{_mode}{_flush}.{_word}.f32")
     _like(f"FRND.F64{_direction}", f"cvt.{_mode}.f64.f64")
-    _like(f"FRND.F16{_direction}", f"cvt.{_mode}.f16.f16")
-    for _type, _word in (("", "s32"), (".U32", "u32"), (".S64", "s64"), (".U64", "u64")):
+    for _type, _word in _INTEGERS[:4]:
         _like(f"F2I{_type}.F64{_direction}", f"cvt.{_mode}.{_word}.f64")
 for _suffix, _rounding in ROUNDINGS.items():
-    for _type, _word in (
-        ("", "s32"),
-        (".U32", "u32"),
-        (".S64", "s64"),
-        (".U64", "u64"),
-        (".S16", "s16"),
-        (".U16", "u16"),
-        (".S8", "s8"),
-        (".U8", "u8"),
-    ):
+    for _type, _word in _INTEGERS:
         _like(f"I2F{_type}{_suffix}", f"cvt.{_rounding}.f32.{_word}")
         _like(f"I2F.F64{_type}{_suffix}", f"cvt.{_rounding}.f64.{_word}")
         _like(f"I2F.F16{_type}{_suffix}", f"cvt.{_rounding}.f16.{_word}")
+        _like(f"I2F.BF16{_type}{_suffix}", f"cvt.{_rounding}.bf16.{_word}")
     for _type, _word in ((".S32", "s32"), (".U32", "u32")):
         _like(f"I2FP.F32{_type}{_suffix}", f"cvt.{_rounding}.f32.{_word}")
     _like(f"F2F.F32.F64{_suffix}", f"cvt.{_rounding}.f32.f64")

@@ -61,24 +61,6 @@ def iadd(a: Lanes, b: Lanes, x: Lanes, signs: int) -> tuple[Lanes, Lanes]:
     return _low(total), (total >> 32) != 0
 
 
-@sass("IADD.64", "d:b64 = a:b64, b:b64", cases=[((LOW, 1), LOW + 1)])
-def iadd_64(a: Lanes, b: Lanes) -> Lanes:
-    return a + b
-
-
-@sass("IADD3.64", "d:b64, p:pred, q:pred = a:b64, b:b64, c:b64", cases=[((LOW, 1, 1), (LOW + 2, 0, 0)), ((1 << 63, 1 << 63, 0), (0, 1, 0))])
-def iadd3_64(a: Lanes, b: Lanes, c: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    first = a + b
-    total = first + c
-    one, two = first < a, total < first
-    return total, one | two, one & two
-
-
-@sass("MOV.64", "d:b64 = a:b64", cases=[(1 << 40, 1 << 40)])
-def mov_64(a: Lanes) -> Lanes:
-    return a
-
-
 @sass("VIADD", "d:b32 = a:b32, b:b32", cases=[((LOW, 3), 2)])
 def viadd(a: Lanes, b: Lanes) -> Lanes:
     return a + b
@@ -210,24 +192,6 @@ def sel(a: Lanes, b: Lanes, p: Lanes) -> Lanes:
 @sass("MOV", "d:b32 = a:b32", cases=[(7, 7)])
 def mov(a: Lanes) -> Lanes:
     return a
-
-
-def _vimnmx(signed: bool, relu: bool) -> Callable[..., Any]:
-    def semantics(a: Lanes, b: Lanes, least: Lanes) -> Lanes:
-        x, y = (bits(a, "s32"), bits(b, "s32")) if signed else (a, b)
-        result = where((x < y) ^ ~least, x, y)
-        return bits(where(result < 0, 0, result) if relu else result, "u32")
-
-    return semantics
-
-
-def _viaddmnmx(choose: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda a, b, c, least: choose(a + b, c, least)
-
-
-for _suffix, _signed, _relu in (("", True, False), (".U32", False, False), (".RELU", True, True)):
-    sass(f"VIMNMX{_suffix}", "d:b32 = a:b32, b:b32, least:pred")(_vimnmx(_signed, _relu))
-    sass(f"VIADDMNMX{_suffix}", "d:b32 = a:b32, b:b32, c:b32, least:pred")(_viaddmnmx(_vimnmx(_signed, _relu)))
 
 
 # --- logic and shifts --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Instructions of machine code on two halves of a register: HADD2, HMUL2, HFMA2, HMNMX2, HSETP2, HADD2.F32.
+"""Instructions of machine code on two halves of a register: HADD2, HMUL2, HFMA2, HMNMX2, HSETP2, HSET2, HADD2.F32.
 
 An operand's signs are those of `declare`, but for the two higher bits: LOWER and UPPER take one half for both.
 """
@@ -103,26 +103,22 @@ for _name in FLOAT:
             )
 
 
-def _vimnmx16(signed: bool) -> Callable[..., Lanes]:
-    def semantics(a: Lanes, b: Lanes, least: Lanes) -> Lanes:
-        flip = const(0x8000 if signed else 0, like=a)
-        made = []
-        for shift in (16, 0):
-            x, y = (((value >> shift) & 0xFFFF) ^ flip for value in (a, b))
-            made.append((where((x < y) ^ ~least, x, y) ^ flip) << shift)
-        return made[0] | made[1]
+def _hset(name: str, boolean: str, format_: str, true: int) -> Callable[..., Any]:
+    both = _hsetp(name, boolean, format_)
+
+    def semantics(a: Lanes, b: Lanes, c: Lanes, signs: int) -> Lanes:
+        low, high = (where(found, const(true, like=a), 0) for found in both(a, b, c, signs))
+        return low | (high << 16)
 
     return semantics
 
 
-sass("VIMNMX.S16x2", "d:b32 = a:b32, b:b32, least:pred", cases=[((0xFFFF0001, 0x00010002, 1), 0xFFFF0001)])(_vimnmx16(True))
-sass("VIMNMX.U16x2", "d:b32 = a:b32, b:b32, least:pred", cases=[((0xFFFF0001, 0x00010002, 1), 0x00010001)])(_vimnmx16(False))
-
-
-@sass("VABSDIFF4.U8", "d:b32 = a:b32, b:b32, c:b32", cases=[((0x01020304, 0x04030201, 5), 0x03010103 + 5)])
-def vabsdiff4(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    total = c
-    for shift in range(0, 32, 8):
-        x, y = a >> shift & 255, b >> shift & 255
-        total = total + (where(x < y, y - x, x - y) << shift)
-    return total
+_SET_CASES = {"GT": [((0x3C00BC00, 0, 1), 0x3C000000)], "LE": [((0x3C00BC00, 0, 1), 0x00003C00), ((0x3C00BC00, 0, 0), 0)]}
+for _name in FLOAT:
+    for _suffix, _format_name, _one in (("", "f16", 0x3C00), (".BF16_V2", "bf16", 0x3F80)):
+        for _boolean in BOOLEAN:
+            for _result, _true in ((".BF", _one), ("", 0xFFFF)):
+                _cases = _SET_CASES.get(_name.upper(), []) if (_suffix, _result, _boolean) == ("", ".BF", "and") else []
+                sass(f"HSET2{_suffix}{_result}.{_name.upper()}.{_boolean.upper()}", "d:b32 = a:b32, b:b32, c:pred", raw=True, cases=_cases)(
+                    _hset(_name, _boolean, _format_name, _true)
+                )

@@ -12,13 +12,17 @@ LOW = 0xFFFFFFFF
 _PREDICATES = ", ".join(f"p{i}:pred" for i in range(7))
 
 
-@sass("P2R", f"d:b32 = a:b32, {_PREDICATES}, mask:imm", cases=[((0xFF, 1, 0, 0, 1, 0, 0, 0, 0xF), 0xF9)])
+@sass(
+    "P2R",
+    f"d:b32 = a:b32, {_PREDICATES}, mask:imm, shift:imm",
+    cases=[((0xFF, 1, 0, 0, 1, 0, 0, 0, 0xF, 0), 0xF9), ((0xFF00, 1, 0, 0, 1, 0, 0, 0, 0xF, 8), 0xF900)],
+)
 def p2r(a: Lanes, *rest: Any) -> Lanes:
-    *predicates, mask = rest
-    found: Lanes = a & (~mask & LOW)
+    *predicates, mask, shift = rest
+    found: Lanes = a & (~(mask << shift) & LOW)
     for i, predicate in enumerate(predicates):
         if mask >> i & 1:
-            found = found | (cast(predicate, "u32") << i)
+            found = found | (cast(predicate, "u32") << (i + shift))
     return found
 
 

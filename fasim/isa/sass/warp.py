@@ -1,4 +1,4 @@
-"""Instructions of machine code that lanes of a warp execute together: SHFL, VOTE, MATCH, REDUX, HMMA, IMMA, DMMA.
+"""Instructions of machine code that lanes of a warp execute together: SHFL, VOTE, MATCH, REDUX, ELECT, MOVM, HMMA, IMMA, DMMA, BMMA.
 
 They take part who executes: there is no member mask, since WARPSYNC has brought the lanes together before.
 """
@@ -12,7 +12,7 @@ from fasim.isa.instructions import mma as _mma  # noqa: F401  fills ROWS
 from fasim.isa.instructions import warp
 from fasim.isa.sass.declare import sass
 from fasim.isa.table import ROWS, Row
-from fasim.numerics.lanes import Lanes, ballot, brev, clz, const, gather, lane_id
+from fasim.numerics.lanes import Lanes, ballot, brev, clz, const, gather, lane_id, where
 
 FULL = 0xFFFFFFFF
 
@@ -66,16 +66,26 @@ def first_lane(a: Lanes, active: Lanes) -> Lanes:
 sass("R2UR", "d:b32 = a:b32, active:pred", cases=[(7, 7)])(first_lane)
 
 
+@sass("R2UR:which", "d:b32, p:pred = a:b32, active:pred", cases=[(7, (7, 0))])
+def first_and_others(a: Lanes, active: Lanes) -> tuple[Lanes, Lanes]:
+    """The same, and whether other lanes have another value.
+
+    Source: ptxas asks so whether the member masks of a warp's lanes differ, before it takes one path for all of them.
+    """
+    first = first_lane(a, active)
+    return first, ballot(active & (a != first)) != 0
+
+
 @sass("ACTIVE", "d:b32 = active:pred", cases=[((), FULL)])
 def active_mask(active: Lanes) -> Lanes:
     """The lanes that execute, for BSSY and BRA.DIV."""
     return ballot(active)
 
 
-@sass("DIVERGED", "p:pred = mask:b32, active:pred", cases=[((FULL,), 0), ((1,), 1)])
-def diverged(mask: Lanes, active: Lanes) -> Lanes:
-    """Whether other lanes execute than those of the mask."""
-    return ballot(active) != mask
+@sass("DIVERGED", "p:pred = a:pred, mask:b32, active:pred", cases=[((1, FULL), 0), ((1, 1), 1), ((0, FULL), 1)])
+def diverged(a: Lanes, mask: Lanes, active: Lanes) -> Lanes:
+    """Whether the lanes that execute, and for which `a` holds, are others than those of the mask."""
+    return ballot(active & a) != mask
 
 
 @sass("ELECT", "d:b32, p:pred = active:pred")
@@ -120,7 +130,10 @@ def _matrix(name: str, ptx: str) -> None:
 for _shape, _digits in (("m16n8k16", "16816"), ("m16n8k8", "1688"), ("m16n8k4", "1684")):
     for _ending, _types in _FLOATS.items():
         _matrix(f"HMMA.{_digits}{_ending}", f"{_shape}.row.col.{_types}")
-for _shape, _digits in (("m16n8k32", "16832"), ("m16n8k16", "16816"), ("m8n8k16", "8816"), ("m16n8k64", "16864")):
+for _shape, _digits in (
+    *(("m16n8k32", "16832"), ("m16n8k16", "16816"), ("m8n8k16", "8816")),
+    *(("m16n8k64", "16864"), ("m8n8k32", "8832")),
+):
     for _a in ("S8", "U8", "S4", "U4"):
         for _b in ("S8", "U8", "S4", "U4"):
             for _sat in ("", ".SAT"):
@@ -129,4 +142,19 @@ for _shape, _digits in (("m16n8k32", "16832"), ("m16n8k16", "16816"), ("m8n8k16"
                     f"{_shape}.row.col.{'satfinite.' if _sat else ''}s32.{_a.lower()}.{_b.lower()}.s32",
                 )
 for _shape, _digits in (("m8n8k4", "884"), ("m16n8k4", "1684"), ("m16n8k8", "1688"), ("m16n8k16", "16816")):
-    _matrix(f"DMMA.{_digits}", f"{_shape}.row.col.f64.f64.f64.f64")
+    for _form in (_digits, _shape.replace("m", "").replace("n", "x").replace("k", "x")):  # 884, as sm_90 writes it 8x8x4
+        _matrix(f"DMMA.{_form}", f"{_shape}.row.col.f64.f64.f64.f64")
+for _shape, _digits in (("m8n8k128", "88128"), ("m16n8k128", "168128"), ("m16n8k256", "168256")):
+    for _operation in ("AND", "XOR"):
+        _matrix(f"BMMA.{_digits}.{_operation}.POPC", f"{_shape}.row.col.s32.b1.b1.s32.{_operation.lower()}.popc")
+
+
+@sass("MOVM.16.MT88", "d:b32 = a:b32, active:pred", cases=[(0x00070007, 0x00070007)])
+def movm(a: Lanes, active: Lanes) -> Lanes:
+    """An 8 x 8 matrix of 16-bit elements, two of a row in a lane, transposed."""
+    lane = lane_id(a)
+    # element (row, 2 k) and (row, 2 k + 1) come from column `row` of the rows 2 k and 2 k + 1
+    row, k = lane >> 2, lane & 3
+    source, upper = (k << 3) | (row >> 1), (row & 1) != 0
+    low, high = (gather(a, source + offset) for offset in (0, 4))
+    return where(upper, (low >> 16) | (high & 0xFFFF0000), (low & 0xFFFF) | (high << 16))
