@@ -15,7 +15,7 @@ from fasim.sm.timing.constants import constants
 from fasim.sm.timing.kernel import TimedKernel, timed_kernel
 from fasim.sm.timing.paths import Walk, site_numbers
 from fasim.sm.timing.sample import Sampler
-from fasim.sm.timing.schedule import Schedule, groups_of, schedule
+from fasim.sm.timing.schedule import Schedule, groups_of, last_end, schedule
 from fasim.sm.timing.sm import SmRun, run
 from fasim.sm.timing.state import K_STAGGER
 
@@ -120,7 +120,8 @@ def predict(
         return run(timed.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=log)
 
     rates = _rates(simulate, sampler, work, resident)
-    plan = schedule(work, groups_of(card), resident, rates, card["launch.cta_turnover"], card["memory.sm_spread"] if asked else 0.0)
+    handed_out = work, groups_of(card), resident, rates, card["launch.cta_turnover"], card["memory.sm_spread"] if asked else 0.0
+    plan = schedule(*handed_out)
     last = int(np.argmax(plan.ends))
     order = plan.orders[last]
     taken = _within(order, work, resident, budget)
@@ -133,6 +134,8 @@ def predict(
             found.append(_whole(simulate(taken, resident), work, taken, order, resident) - stagger / 2)
     cycles = float(np.mean(found))
     spread = (max(found) - min(found)) / cycles
+    # the SM that was simulated stands for all, and for what else could have come last
+    cycles *= last_end(plan, *handed_out) / (plan.cycles * float(plan.speed[last]))
     sm_cycles, atomic_cycles = cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000
     cycles = max(sm_cycles, atomic_cycles)
     launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
