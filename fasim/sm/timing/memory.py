@@ -64,6 +64,9 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, li
         slot = find_line(line, k, sm, lines, True)
         missing = sectors & ~lines[slot, st.L_VALID]
         come = max(t, lines[slot, st.L_READY])
+        if line >= LOCAL_LINES:
+            sm[st.M_LOCAL_SECTORS] += sectors_of(sectors)
+            sm[st.M_LOCAL_HITS] += sectors_of(sectors & ~missing)
     if missing != 0:
         count = sectors_of(missing)
         sm[st.M_SECTORS_READ] += count

@@ -135,11 +135,13 @@ QUEUE_ENTRIES = 256
     M_WAVEFRONTS,
     M_SECTORS_READ,
     M_SECTORS_STORED,
+    M_LOCAL_SECTORS,  # that are loaded from local memory, and those of them that the L1 has
+    M_LOCAL_HITS,
     M_EVENTS,
     M_FAULT,
     M_CODE_FREE,  # the way of machine code from the L2
-) = range(26)
-SM_WORDS = 26
+) = range(28)
+SM_WORDS = 28
 
 #: accesses that can wait for their tags at most
 TAG_ENTRIES = 64

@@ -82,12 +82,12 @@ def serve(
                 line = word >> p.LINE_SHIFT
                 if argument & r.LOCAL_SPACE:  # each resident CTA has its own
                     line += w // per_cta << 32
-                before = sm[st.M_SECTORS_READ]
-                come = max(come, fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched))
-                missing += sm[st.M_SECTORS_READ] > before
+                there = fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched)
+                come = max(come, there)
+                missing += there > start
                 if argument & r.LAST_USE:
                     forget(line, k, lines)
-            # tags are looked up two lines a cycle, but what misses takes one; data come a line a cycle
+            # tags are looked up two lines a cycle, but what is not there yet takes one; data come a line a cycle
             length = max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4, missing * PARTS)
             done = come + latency + (2 * (size // 4 - 2) if size > 8 else 0)
             occupied = 2 * k[st.K_STORE_EXTRA]
