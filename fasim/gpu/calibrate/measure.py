@@ -169,6 +169,7 @@ def bandwidth(session: Session) -> Raw:
     cases = {
         "l2_one_sm": ("fasim_read_l2", 1, 1024, 1 << 20, 20),
         "l2_all_sms": ("fasim_read_l2", sms, 1024, each_bytes, 40),
+        "l2_write_all_sms": ("fasim_write_l2", sms, 256, each_bytes, 40),
         "l1_one_sm": ("fasim_read_l1", 1, 1024, 64 * 1024, 200),
     }
     with _memory(session, max(1 << 20, each_bytes * sms)) as (data,):

@@ -120,8 +120,13 @@ def _latencies(raw: Mapping[str, Any], ldgsts: Sequence[float]) -> Iterable[Meas
 
 def _bandwidths(raw: Mapping[str, Any]) -> Iterable[Measured]:
     for key, name in (
-        ("memory.sm_l2_bytes_a_cycle", "l2_one_sm"), ("memory.l2_bytes_a_cycle", "l2_all_sms"), ("memory.l1_bytes_a_cycle", "l1_one_sm")
-    ):  # fmt: skip
+        ("memory.sm_l2_bytes_a_cycle", "l2_one_sm"),
+        ("memory.l2_bytes_a_cycle", "l2_all_sms"),
+        ("memory.l2_write_bytes_a_cycle", "l2_write_all_sms"),
+        ("memory.l1_bytes_a_cycle", "l1_one_sm"),
+    ):
+        if name not in raw:
+            continue
         one = raw[name]
         each = [one["bytes"] * one["rounds"] * len(cycles) / float(np.mean(cycles)) for cycles in one["cycles"]]
         yield _measured(key, each, "bytes/cycle")

@@ -39,7 +39,7 @@ def constants(
     sms = max(busy_sms, 1)
     # L2 and DRAM have clocks of their own: to a slower SM they are faster
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
-    share = card["memory.l2_bytes_a_cycle"] / slower / sms
+    share, write_share = (card[f"memory.{which}_bytes_a_cycle"] / slower / sms for which in ("l2", "l2_write"))
     dram = card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"] * 1000 / (card["clock.mhz"] * slower) / sms
     cached = {which: card[f"instruction_cache.{which}_bytes"] for which in ("near", "far")}
     ahead = card["instruction_cache.ahead"]
@@ -63,6 +63,7 @@ def constants(
         "dram_sector": round(SECTOR_BYTES / dram * PARTS) if busy_sms else 0,
         "dram_share": round(1024 * dram_share),
         "write_sector": round(SECTOR_BYTES / card["memory.store_bytes_a_cycle"] * PARTS),
+        "share_write": round(SECTOR_BYTES / write_share * PARTS) if busy_sms else 0,
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
         "tag_queue": card["mio.tag_queue"],

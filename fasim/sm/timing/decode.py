@@ -163,7 +163,7 @@ def _adu_name(ins: Instruction) -> str:
 def _way(ins: Instruction) -> int:
     """How an access to global or local memory goes by the L1."""
     if ins.opcode in ("LDL", "STL"):
-        return r.LOCAL_SPACE
+        return r.LOCAL_SPACE | (r.LAST_USE if "LU" in ins.modifiers else 0)
     bypass = "BYPASS" in ins.modifiers or ("STRONG" in ins.modifiers and not {"CTA", "SM"} & set(ins.modifiers))
     return r.BYPASS_L1 if bypass else 0
 

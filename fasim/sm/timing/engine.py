@@ -29,6 +29,7 @@ def start_cta(
     cta = ctas[slot, st.C_CTA]
     ctas[slot, st.C_STARTS_AT] = st.NEVER
     ctas[slot, st.C_LIVE] = per_cta
+    ctas[slot, st.C_DRAINS], ctas[slot, st.C_STORED] = 0, 0
     spans[cta, 0] = t
     barriers[slot, :, :] = 0
     for i in range(per_cta):
@@ -55,16 +56,26 @@ def start_cta(
 
 @inlined
 def end_cta(slot: int, t: int, count: int, k: Array, ctas: Array, sm: Array, spans: Array) -> None:
-    """The CTA of a slot is done; the next one follows."""
-    spans[ctas[slot, st.C_CTA], 1] = t
-    sm[st.M_FINISHED] = t
+    """The CTA of a slot is done as soon as its stores have left the SM; the next one follows."""
+    done = max(t, ctas[slot, st.C_STORED])
+    spans[ctas[slot, st.C_CTA], 1] = done
+    sm[st.M_FINISHED] = max(sm[st.M_FINISHED], done)
     sm[st.M_ENDED] += 1
     if sm[st.M_NEXT_CTA] < count:
         ctas[slot, st.C_CTA] = sm[st.M_NEXT_CTA]
         sm[st.M_NEXT_CTA] += 1
-        start = max(t + k[st.K_CTA_TURNOVER], sm[st.M_LAST_START] + k[st.K_CTA_RATE])
+        start = max(done + k[st.K_CTA_TURNOVER], sm[st.M_LAST_START] + k[st.K_CTA_RATE])
         ctas[slot, st.C_STARTS_AT], sm[st.M_LAST_START] = start, start
         sm[st.M_START_WAKE] = min(sm[st.M_START_WAKE], start)
+
+
+@inlined
+def queued(slot: int, per_cta: int, warps: Array) -> int:
+    """Instructions of a CTA that the load-store unit has not begun."""
+    count: int = 0
+    for w in range(slot * per_cta, slot * per_cta + per_cta):
+        count += warps[w, st.W_QUEUED]
+    return count
 
 
 @njit
@@ -110,7 +121,13 @@ def run_sm(
                 else:
                     start_cta(slot, t, per_cta, ins, entries, begins, ends, streams, warps, boards, ctas, barriers, subs, sm, spans)
         if sm[st.M_LSU_WAKE] <= t:
-            serve(t, ins, entries, per_cta, k, warps, boards, groups, subs, queues, sm, tag_ends, lines, touched, busy)
+            serve(t, ins, entries, per_cta, k, warps, boards, groups, ctas, subs, queues, sm, tag_ends, lines, touched, busy)
+            if sm[st.M_DRAINING] > 0:
+                for slot in range(len(ctas)):
+                    if ctas[slot, st.C_DRAINS] > 0 and queued(slot, per_cta, warps) == 0:
+                        ctas[slot, st.C_DRAINS] = 0
+                        sm[st.M_DRAINING] -= 1
+                        end_cta(slot, t, count, k, ctas, sm, spans)
         for s in range(st.SUBS):
             if subs[s, st.S_WAKE] > t:
                 continue
@@ -144,8 +161,12 @@ def run_sm(
                 if sm[st.M_FAULT] < 0:
                     fault: int = sm[st.M_FAULT]
                     return fault
-                if ctas[w // per_cta, st.C_LIVE] == 0:
-                    end_cta(w // per_cta, t, count, k, ctas, sm, spans)
+                slot = w // per_cta
+                if ctas[slot, st.C_LIVE] == 0 and queued(slot, per_cta, warps) > 0:
+                    ctas[slot, st.C_DRAINS] = 1
+                    sm[st.M_DRAINING] += 1
+                elif ctas[slot, st.C_LIVE] == 0:
+                    end_cta(slot, t, count, k, ctas, sm, spans)
                 else:
                     latency = ins[i, r.I_LATENCY] if warps[w, st.W_ALIVE] else 0
                     open_barriers(w, t, latency, per_cta, ins, k, warps, boards, groups, ctas, barriers, subs)

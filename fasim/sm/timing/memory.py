@@ -19,12 +19,18 @@ def sectors_of(mask: int) -> int:
 
 
 @inlined
+def first_way(line: int, k: Array) -> int:
+    """Where the set of a line begins in the L1."""
+    first: int = (line * _HASH >> 13) % k[st.K_L1_SETS] * k[st.K_L1_WAYS]
+    return first
+
+
+@inlined
 def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
     """Where a line is in the L1, now used last; -1 if it is not there and not to be made."""
-    ways = k[st.K_L1_WAYS]
-    first = (line * _HASH >> 13) % k[st.K_L1_SETS] * ways
+    first = first_way(line, k)
     slot, oldest = -1, first
-    for i in range(first, first + ways):
+    for i in range(first, first + k[st.K_L1_WAYS]):
         if lines[i, st.L_TAG] == line:
             slot = i
             break
@@ -40,6 +46,17 @@ def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
 
 
 @inlined
+def forget(line: int, k: Array, lines: Array) -> None:
+    """Give the place of a line free that has been read for the last time."""
+    if k[st.K_L1_SETS] > 0:
+        first = first_way(line, k)
+        for i in range(first, first + k[st.K_L1_WAYS]):
+            if lines[i, st.L_TAG] == line:
+                lines[i, st.L_TAG], lines[i, st.L_USED] = -1, 0
+                break
+
+
+@inlined
 def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, lines: Array, touched: Array) -> int:
     """When the sectors of a line have come, counted like the beginning of an L1 hit."""
     missing, come, slot = sectors, t, -1
@@ -47,6 +64,9 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, li
         slot = find_line(line, k, sm, lines, True)
         missing = sectors & ~lines[slot, st.L_VALID]
         come = max(t, lines[slot, st.L_READY])
+        if line >= LOCAL_LINES:
+            sm[st.M_LOCAL_SECTORS] += sectors_of(sectors)
+            sm[st.M_LOCAL_HITS] += sectors_of(sectors & ~missing)
     if missing != 0:
         count = sectors_of(missing)
         sm[st.M_SECTORS_READ] += count
@@ -57,10 +77,12 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, li
         done = max(sm[st.M_L2_BUS], sm[st.M_L2_SHARE])
         latency = k[st.K_L2_LATENCY]
         if line < LOCAL_LINES:
-            # half of the lines that SMs of both parts of the L2 read have their home in the other one: at first they come from there
-            at = (line * _HASH >> 12) % st.TOUCHED
-            if k[st.K_FAR_LATENCY] > 0 and touched[at] != line:
-                touched[at] = line
+            # half of the lines that SMs of both parts of the L2 read have their home in the other one: at first they come from there,
+            # two sectors at a time
+            pair = line * 2 + (missing < 4)
+            at = (pair * _HASH >> 12) % st.TOUCHED
+            if k[st.K_FAR_LATENCY] > 0 and touched[at] != pair:
+                touched[at] = pair
                 if line * _HASH >> 9 & 1:
                     latency = k[st.K_FAR_LATENCY]
             # lines that no SM has asked for yet come from DRAM; neighbours are asked for together
@@ -88,9 +110,14 @@ def keep_stored(line: int, sectors: int, t: int, k: Array, sm: Array, lines: Arr
 
 @inlined
 def send_stored(sectors: int, local: bool, t: int, k: Array, sm: Array) -> None:
-    """Stores go to the L2, and in the end to DRAM if they do not fit."""
+    """Stores go to the L2, and in the end to DRAM if they do not fit; what looks up tags sends them, so that what follows waits."""
     sm[st.M_SECTORS_STORED] += sectors
-    sm[st.M_WRITE_FREE] = max(sm[st.M_WRITE_FREE], t * PARTS) + sectors * k[st.K_WRITE_SECTOR]
+    sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + sectors * k[st.K_WRITE_SECTOR]
+    # SMs that begin together store together, until what they wait for each other has brought them out of step
+    sm[st.M_WRITE_SHARE] = max(sm[st.M_WRITE_SHARE], t * PARTS - sm[st.M_APART]) + sectors * k[st.K_SHARE_WRITE]
+    if sm[st.M_WRITE_SHARE] > sm[st.M_TAG_FREE]:
+        sm[st.M_APART] += sm[st.M_WRITE_SHARE] - sm[st.M_TAG_FREE]
+        sm[st.M_TAG_FREE] = sm[st.M_WRITE_SHARE]
     if not local and k[st.K_STORED_SHARE] > 0:
         sm[st.M_DRAM] = max(sm[st.M_DRAM], t * PARTS) + sectors * k[st.K_DRAM_SECTOR] * k[st.K_STORED_SHARE] // 1024
-        sm[st.M_WRITE_FREE] = max(sm[st.M_WRITE_FREE], sm[st.M_DRAM] - k[st.K_WRITE_BEHIND] * PARTS)
+        sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], sm[st.M_DRAM] - k[st.K_WRITE_BEHIND] * PARTS)

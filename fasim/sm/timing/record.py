@@ -18,7 +18,7 @@ INSTRUCTION_FIELDS = (
     "read_scoreboard",
     "wait_mask",
     "latency",
-    "argument",  # DEPBAR: how many groups may be pending; an access to global memory: BYPASS_L1, LOCAL_SPACE
+    "argument",  # DEPBAR: how many groups may be pending; an access to global memory: BYPASS_L1, LOCAL_SPACE, LAST_USE
     "scoreboard",  # that DEPBAR looks at
     "bytes",  # of a lane
     "length",  # of the basic block that begins here, in instructions, else 0
@@ -50,6 +50,6 @@ INSTRUCTION_FIELDS = (
 INSTRUCTION_WORDS = len(INSTRUCTION_FIELDS)
 BOTH_HALVES, EITHER_HALF = 1, 2
 #: of an access to global memory, in I_ARGUMENT
-BYPASS_L1, LOCAL_SPACE = 1, 2
+BYPASS_L1, LOCAL_SPACE, LAST_USE = 1, 2, 4
 #: pipes are taken for whole numbers of these parts of a cycle
 PARTS = 64

@@ -24,7 +24,7 @@ class SmRun:
 
     cycles: until the last CTA ended. spans: first and last cycle of each CTA. stalls: warp cycles by instruction and reason (`STALLS`).
     busy: cycles of each pipe by sub-partition (`PIPES`). instructions: warp instructions. wavefronts: of the load-store unit.
-    sectors_read, sectors_stored: from and to the L2. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
+    sectors_read, sectors_stored: from and to the L2. local_sectors, local_hits: loaded from local memory, found in the L1. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
     """
 
     cycles: int
@@ -35,6 +35,8 @@ class SmRun:
     wavefronts: int
     sectors_read: int
     sectors_stored: int
+    local_sectors: int
+    local_hits: int
     events: Array
 
 
@@ -63,5 +65,7 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
         wavefronts=int(sm[st.M_WAVEFRONTS]),
         sectors_read=int(sm[st.M_SECTORS_READ]),
         sectors_stored=int(sm[st.M_SECTORS_STORED]),
+        local_sectors=int(sm[st.M_LOCAL_SECTORS]),
+        local_hits=int(sm[st.M_LOCAL_HITS]),
         events=log[: int(sm[st.M_EVENTS])],
     )

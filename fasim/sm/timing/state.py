@@ -82,7 +82,14 @@ B_RELEASED, B_UNSERVED, B_LONG = range(3)
 GROUPS = 64
 
 # --- a CTA slot --------------------------------------------------------------------------------------------------------------------
-C_CTA, C_LIVE, C_STARTS_AT = range(3)
+(
+    C_CTA,
+    C_LIVE,  # warps that have not ended
+    C_STARTS_AT,
+    C_DRAINS,  # all have ended, but the load-store unit has not begun all that they issued
+    C_STORED,  # when their last store has left the SM
+) = range(5)
+CTA_WORDS = 5
 
 # --- a sub-partition -------------------------------------------------------------------------------------------------------------------
 (
@@ -110,10 +117,11 @@ QUEUE_ENTRIES = 256
     M_LSU_TURN,
     M_TAGGED,  # accesses that have been handed to those who look up tags
     M_TAG_FREE,  # when tags can be looked up, stores be sent, special registers be read
-    M_WRITE_FREE,
     M_ADU_FREE,
     M_L2_BUS,  # the way from L2, its share among SMs, DRAM
     M_L2_SHARE,
+    M_WRITE_SHARE,  # the same for what is stored, and how far SMs are out of step because they had to wait for it
+    M_APART,
     M_DRAM,
     M_TICKS,
     M_START_WAKE,  # CTAs: when the next one starts, the last one started, the next one's number, how many have ended, warps started
@@ -121,16 +129,19 @@ QUEUE_ENTRIES = 256
     M_NEXT_CTA,
     M_ENDED,
     M_SEQUENCE,
+    M_DRAINING,  # CTAs that drain
     M_FINISHED,  # the cycle of the last instruction
     M_INSTRUCTIONS,  # totals
     M_WAVEFRONTS,
     M_SECTORS_READ,
     M_SECTORS_STORED,
+    M_LOCAL_SECTORS,  # that are loaded from local memory, and those of them that the L1 has
+    M_LOCAL_HITS,
     M_EVENTS,
     M_FAULT,
     M_CODE_FREE,  # the way of machine code from the L2
-) = range(24)
-SM_WORDS = 24
+) = range(28)
+SM_WORDS = 28
 
 #: accesses that can wait for their tags at most
 TAG_ENTRIES = 64
@@ -162,6 +173,7 @@ CONSTANTS = (
     "share_sector",
     "dram_sector",
     "write_sector",
+    "share_write",
     "l2_latency",  # beyond the L1
     "far_latency",
     "dram_latency",
@@ -195,6 +207,7 @@ CONSTANTS = (
     K_SHARE_SECTOR,
     K_DRAM_SECTOR,
     K_WRITE_SECTOR,
+    K_SHARE_WRITE,
     K_L2_LATENCY,
     K_FAR_LATENCY,
     K_DRAM_LATENCY,
@@ -220,7 +233,7 @@ def buffers(slots: int, resident: int, instructions: int, k: Array) -> tuple[Arr
     warps[:, W_EARLIEST] = NEVER
     boards = np.zeros((slots, SCOREBOARDS, 3), np.int64)
     groups = np.zeros((slots, GROUPS), np.int64)
-    ctas = np.zeros((resident, 3), np.int64)
+    ctas = np.zeros((resident, CTA_WORDS), np.int64)
     ctas[:, C_STARTS_AT] = NEVER
     barriers = np.zeros((resident, BARRIERS, 2), np.int64)  # warps that have arrived, warps that are expected
     subs = np.zeros((SUBS, SUB_WORDS), np.int64)

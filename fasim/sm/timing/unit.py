@@ -6,7 +6,7 @@ from fasim.sm.timing import classes as c
 from fasim.sm.timing import record as r
 from fasim.sm.timing import state as st
 from fasim.sm.timing.compiled import njit
-from fasim.sm.timing.memory import fetch, keep_stored, sectors_of, send_stored
+from fasim.sm.timing.memory import fetch, forget, keep_stored, sectors_of, send_stored
 from fasim.sm.timing.record import PARTS
 from fasim.sm.timing.state import Array
 from fasim.sm.timing.waiting import look_again, words_of
@@ -14,8 +14,6 @@ from fasim.warp import path as p
 
 #: cycles until the registers of an instruction have been read: of loads, and of stores with one wavefront
 _ADDRESS_READ, _DATA_READ = 8, 11
-#: cycles that stores may be sent behind the load-store unit
-_STORES_BEHIND = 64
 
 
 @njit
@@ -28,6 +26,7 @@ def serve(
     warps: Array,
     boards: Array,
     groups: Array,
+    ctas: Array,
     subs: Array,
     queues: Array,
     sm: Array,
@@ -43,7 +42,7 @@ def serve(
         if subs[s, st.S_HEAD] == subs[s, st.S_TAIL] or subs[s, st.S_LSU_FREE] > t or sm[st.M_LSU_FREE] > t or queues[s, at, st.Q_TIME] > t:
             continue
         behind = tag_ends[(sm[st.M_TAGGED] - k[st.K_TAG_QUEUE]) % st.TAG_ENTRIES]
-        if behind > t and ins[queues[s, at, st.Q_PC], r.I_KIND] in (c.GLOBAL_LOAD, c.COPY):
+        if behind > t and ins[queues[s, at, st.Q_PC], r.I_KIND] in (c.GLOBAL_LOAD, c.COPY, c.GLOBAL_STORE):
             subs[s, st.S_LSU_FREE] = behind  # it waits for the tags, and what is behind it in its queue, too
             continue
         if ins[queues[s, at, st.Q_PC], r.I_KIND] == c.ADU and sm[st.M_ADU_FREE] > t:
@@ -54,7 +53,7 @@ def serve(
         w, i, entry = queues[s, at, st.Q_WARP], queues[s, at, st.Q_PC], queues[s, at, st.Q_ENTRY]
         kind, latency, size = ins[i, r.I_KIND], ins[i, r.I_LATENCY], ins[i, r.I_BYTES]
         detail = entries[entry] >> p.DETAIL_SHIFT if entry >= 0 else 0
-        wavefronts, occupied = 1, 0
+        wavefronts, occupied, tagged = 1, 0, False
         done, read = t + latency, t + _ADDRESS_READ
         if kind == c.SHARED_LOAD or kind == c.SHARED_STORE or kind == c.SHARED_ATOMIC:
             wavefronts = max(detail, 1)
@@ -83,10 +82,12 @@ def serve(
                 line = word >> p.LINE_SHIFT
                 if argument & r.LOCAL_SPACE:  # each resident CTA has its own
                     line += w // per_cta << 32
-                before = sm[st.M_SECTORS_READ]
-                come = max(come, fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched))
-                missing += sm[st.M_SECTORS_READ] > before
-            # tags are looked up two lines a cycle, but what misses takes one; data come a line a cycle
+                there = fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched)
+                come = max(come, there)
+                missing += there > start
+                if argument & r.LAST_USE:
+                    forget(line, k, lines)
+            # tags are looked up two lines a cycle, but what is not there yet takes one; data come a line a cycle
             length = max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4, missing * PARTS)
             done = come + latency + (2 * (size // 4 - 2) if size > 8 else 0)
             occupied = 2 * k[st.K_STORE_EXTRA]
@@ -103,8 +104,7 @@ def serve(
                 done = t + _ADDRESS_READ
                 occupied = 3 * k[st.K_STORE_EXTRA]
             sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + length
-            tag_ends[sm[st.M_TAGGED] % st.TAG_ENTRIES] = sm[st.M_TAG_FREE] // PARTS
-            sm[st.M_TAGGED] += 1
+            tagged = True
         elif kind == c.GLOBAL_STORE:
             local = ins[i, r.I_ARGUMENT] & r.LOCAL_SPACE != 0
             sectors = 0
@@ -117,13 +117,16 @@ def serve(
             if sectors:
                 send_stored(sectors, local, t, k, sm)
             occupied = max(3 * k[st.K_STORE_EXTRA], size)
-            behind = sm[st.M_WRITE_FREE] // PARTS - _STORES_BEHIND
-            read = max(t + _DATA_READ, behind)
-            sm[st.M_LSU_FREE] = max(sm[st.M_LSU_FREE], behind)
+            read = t + _DATA_READ
+            tagged = True
+            ctas[w // per_cta, st.C_STORED] = max(ctas[w // per_cta, st.C_STORED], sm[st.M_TAG_FREE] // PARTS)
         elif kind == c.GLOBAL_ATOMIC:
             occupied = 2 * k[st.K_STORE_EXTRA]
             sm[st.M_L2_BUS] = max(sm[st.M_L2_BUS], t * PARTS) + detail * PARTS
             done = sm[st.M_L2_BUS] // PARTS + latency
+        if tagged:
+            tag_ends[sm[st.M_TAGGED] % st.TAG_ENTRIES] = sm[st.M_TAG_FREE] // PARTS
+            sm[st.M_TAGGED] += 1
         sm[st.M_LSU_FREE] = max(sm[st.M_LSU_FREE], t + wavefronts)
         subs[s, st.S_LSU_FREE] = t + max(k[st.K_WAVEFRONT] * wavefronts, occupied)
         sm[st.M_WAVEFRONTS] += wavefronts

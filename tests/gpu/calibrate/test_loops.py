@@ -95,7 +95,7 @@ def test_loops_run(name):
 def test_the_other_sources_compile():
     for arch in ARCHS:
         for name, kernels in (
-            ("memory", "chase touch each_line read_l2 read_l1 dram_read dram_write dram_copy"),
+            ("memory", "chase touch each_line write_l2 read_l2 read_l1 dram_read dram_write dram_copy"),
             ("launch", "empty place load_fma load_tensor"),
         ):
             text = (files("fasim.gpu.calibrate") / "sources" / f"{name}.cu").read_text()

@@ -91,13 +91,23 @@ def test_paths_have_the_instructions_that_ncu_counts(name):
     assert sum(sampler.work.values()) == recording.profile.counters["inst_executed"]
 
 
-@pytest.mark.parametrize(("layout", "limit"), [("swizzled", 0.08), ("linear", 0.08), ("padded", 0.15)])
-def test_spills_reach_the_l2(layout, limit):
-    """D=128 Bc=128 spills 120 KB a CTA: what the L1 cannot hold is read again from the L2, and what is stored goes there."""
-    name = f"fa_v21-n1024-batch4-heads8-head_dim128-bc128-layout{layout}-causalfalse"
-    found, _ = prediction(name)
-    sectors = (found.sm.sectors_read + found.sm.sectors_stored) / len(found.order) * np.prod(found.grid)
-    assert sectors == pytest.approx(recorded(name).profile.counters["lts__t_sectors.sum"], rel=limit)
+#: of v2.1, N=1024, head dimension, Bc and layout: part of the sectors of spilled registers that the L1 has, by ncu on an H200, L2 warm
+SPILLS = {
+    (128, 32, "padded"): 0.999,
+    (128, 32, "swizzled"): 1.000,
+    (128, 64, "padded"): 0.034,
+    (128, 64, "swizzled"): 0.496,
+    (128, 128, "padded"): 0.293,
+    (128, 128, "swizzled"): 0.595,
+    (64, 128, "padded"): 0.974,
+}
+
+
+@pytest.mark.parametrize(("head_dim", "bc", "layout"), SPILLS)
+def test_spills_that_the_l1_keeps(head_dim, bc, layout):
+    """Lines that are read for the last time (LDL.LU) make room, so that more of the others stay than with LRU alone."""
+    found, _ = prediction(f"fa_v21-n1024-batch4-heads8-head_dim{head_dim}-bc{bc}-layout{layout}-causalfalse")
+    assert found.sm.local_hits / found.sm.local_sectors == pytest.approx(SPILLS[head_dim, bc, layout], abs=0.03)
 
 
 KERNEL = r"""

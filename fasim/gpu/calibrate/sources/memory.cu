@@ -85,6 +85,25 @@ extern "C" __global__ void fasim_each_line(u64* out, const char* lines_begin, un
       out[3 * blockIdx.x + 2] = this_sm();                                                                                         \
     }                                                                                                                              \
   }
+// Each CTA writes its own `bytes` again and again; out[3 * ctaid] = begin, end, SM.
+extern "C" __global__ void fasim_write_l2(u64* out, char* data, unsigned bytes, unsigned rounds) {
+  char* const mine = data + (u64)blockIdx.x * bytes + 4 * threadIdx.x;
+  u64 before = 0;
+  for (unsigned round = 0; round <= rounds; ++round) {
+    if (round == 1) {
+      __syncthreads();
+      before = now();
+    }
+#pragma unroll 8
+    for (unsigned at = 0; at < bytes; at += 4 * blockDim.x) asm volatile("st.global.u32 [%0], %1;" ::"l"(mine + at), "r"(round) : "memory");
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    out[3 * blockIdx.x] = before;
+    out[3 * blockIdx.x + 1] = now();
+    out[3 * blockIdx.x + 2] = this_sm();
+  }
+}
 BANDWIDTH(fasim_read_l2, "cg")
 BANDWIDTH(fasim_read_l1, "ca")
 
