@@ -24,7 +24,8 @@ class SmRun:
 
     cycles: until the last CTA ended. spans: first and last cycle of each CTA. stalls: warp cycles by instruction and reason (`STALLS`).
     busy: cycles of each pipe by sub-partition (`PIPES`). instructions: warp instructions. wavefronts: of the load-store unit.
-    sectors_read, sectors_stored: from and to the L2. local_sectors, local_hits: loaded from local memory, found in the L1. events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
+    sectors_read, sectors_stored: from and to the L2. local_sectors, local_hits: loaded from local memory, found in the L1.
+    events: cycle, sub-partition, warp slot, instruction, CTA of the first instructions.
     """
 
     cycles: int
