@@ -1,13 +1,14 @@
 """Run the recorded machine code and compare with the GPU: output bits, and executions and shared wavefronts by instruction.
 
-    python recordings/machine_code.py [FOLDER ...]
+    python recordings/machine_code.py [--all | --large] [FOLDER ...]
 
-Launches that take long are left out. Prints how many agree, and what does not; `fasim compare --isa sass` shows one of them in full.
+Launches that take long are left out, but for --all, and the only ones with --large. Prints how many agree, and what does not;
+`fasim compare --isa sass` shows one of them in full.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,17 +35,17 @@ def differences(launch: ComparedLaunch) -> Iterator[tuple[str, str, str]]:
             yield kind, row.verdict, f"{row.text}: {row.why}"
 
 
-def main(folders: list[Path]) -> None:
-    """Compare the recordings of some folders."""
+def main(folders: list[Path], sizes: set[bool]) -> None:
+    """Compare the recordings of some folders; sizes: whether they are large, for which it is done."""
     compared, verdicts, equal = 0, Counter[str](), Counter[str]()
     for path in find_recordings(folders):
         recording = load(path)
-        if is_large(recording) or not recording.module.cubin:
+        if is_large(recording) not in sizes or not recording.module.cubin:
             continue
         try:
             launch = compare_recording(recording, CALL, path)
         except FasimError as error:
-            print(str(error).splitlines()[0])
+            print(str(error).splitlines()[0], flush=True)
             continue
         compared += 1
         verdicts[launch.verdict] += 1
@@ -62,4 +63,11 @@ def main(folders: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(word) for word in sys.argv[1:]] or [Path(__file__).parent])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, default=[Path(__file__).parent], metavar="FOLDER")
+    parser.add_argument(
+        "--all", action="store_const", const={False, True}, dest="sizes", default={False}, help="launches that take long, too"
+    )
+    parser.add_argument("--large", action="store_const", const={True}, dest="sizes", help="only these")
+    given = parser.parse_args()
+    main(given.folders, given.sizes)
