@@ -118,6 +118,7 @@ QUEUE_ENTRIES = 256
     M_TAGGED,  # accesses that have been handed to those who look up tags
     M_TAG_FREE,  # when tags can be looked up, stores be sent, special registers be read
     M_ADU_FREE,
+    M_RETURN_FREE,  # when lines that were waited for can be handed over
     M_L2_BUS,  # the way from L2, its share among SMs, DRAM
     M_L2_SHARE,
     M_WRITE_SHARE,  # the same for what is stored, and how far SMs are out of step because they had to wait for it
@@ -140,8 +141,8 @@ QUEUE_ENTRIES = 256
     M_EVENTS,
     M_FAULT,
     M_CODE_FREE,  # the way of machine code from the L2
-) = range(28)
-SM_WORDS = 28
+) = range(29)
+SM_WORDS = 29
 
 #: accesses that can wait for their tags at most
 TAG_ENTRIES = 64

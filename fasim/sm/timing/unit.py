@@ -74,7 +74,7 @@ def serve(
         elif kind == c.GLOBAL_LOAD or kind == c.COPY:
             argument = ins[i, r.I_ARGUMENT]
             start = max(t, sm[st.M_TAG_FREE] // PARTS)
-            sectors, missing, come = 0, 0, start
+            sectors, pending, come = 0, 0, start
             for j in range(detail):
                 word = entries[entry + 1 + j]
                 mask = word >> p.SECTOR_SHIFT & 15
@@ -84,11 +84,14 @@ def serve(
                     line += w // per_cta << 32
                 there = fetch(line, mask, start, argument & r.BYPASS_L1 == 0, k, sm, lines, touched)
                 come = max(come, there)
-                missing += there > start
+                pending += there > start
                 if argument & r.LAST_USE:
                     forget(line, k, lines)
             # tags are looked up two lines a cycle, but what is not there yet takes one; data come a line a cycle
-            length = max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4, missing * PARTS)
+            length = max(PARTS + (detail > 1) * detail * PARTS // 2, sectors * PARTS // 4, pending * PARTS)
+            if kind == c.GLOBAL_LOAD and pending > 0:  # each line that it had to wait for is handed over in a cycle of its own
+                sm[st.M_RETURN_FREE] = max(sm[st.M_RETURN_FREE], come) + pending
+                come = sm[st.M_RETURN_FREE]
             done = come + latency + (2 * (size // 4 - 2) if size > 8 else 0)
             occupied = 2 * k[st.K_STORE_EXTRA]
             if kind == c.COPY:
