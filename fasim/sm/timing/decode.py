@@ -46,14 +46,16 @@ def decode(instructions: Sequence[Instruction], controls: Sequence[Control], car
     """int32[n, INSTRUCTION_WORDS]; leaders: where basic blocks begin, in ascending order."""
     rows = np.zeros((len(instructions), r.INSTRUCTION_WORDS), np.int32)
     starts = set(leaders)
-    # operands that stay: of the instruction before, and of the matrix instruction before, whose unit keeps them for itself
+    # operands that stay, until another one is read in their place, or the register changes; matrix instructions keep theirs for themselves
     kept: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
     for i, (ins, control) in enumerate(zip(instructions, controls, strict=True)):
         if i in starts:
             kept = {False: set(), True: set()}
         sources, tensor = source_registers(ins), ins.opcode in c.CLASSES["tensor"]
         _fill(rows[i], ins, control, card, [reg for slot, reg in sources if (slot, reg) not in kept[tensor]])
-        kept[tensor] = {(slot, reg) for slot, reg in sources if control.reuse >> slot & 1}
+        taken, written = {slot for slot, _ in sources}, _destination(ins)
+        kept[tensor] = {(slot, reg) for slot, reg in kept[tensor] if slot not in taken and reg != written}
+        kept[tensor] |= {(slot, reg) for slot, reg in sources if control.reuse >> slot & 1 and reg != written}
         if tensor:
             kept[False] = set()
     _after_mma(rows, card)
@@ -84,6 +86,12 @@ def _after_mma(rows: Array, card: Card) -> None:
         else:
             after = {1: later - 3, 3: later - 1, 4: later - 2}.get(count, later + (follows and count > 4))
         rows[math[at], r.I_AFTER_MMA] = after
+
+
+def _destination(ins: Instruction) -> int:
+    """The first register that the instruction writes, -1 if it writes none."""
+    first = next((operand for operand in ins.operands if isinstance(operand, Register)), None)
+    return first.number if first is not None and ins.opcode not in _NO_DESTINATION else -1
 
 
 def source_registers(ins: Instruction) -> list[tuple[int, int]]:
