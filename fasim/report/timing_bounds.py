@@ -115,11 +115,12 @@ def _fma_load(found: Prediction) -> float:
 
 def _memory_rates(found: Prediction) -> tuple[float, float]:
     """Bytes a cycle that one SM gets at most from L2 and DRAM while all that have CTAs ask."""
+    from fasim.sm.timing.constants import dram_gbps
+
     card = found.card
     sms = min(card.sms, math.prod(found.grid))
     l2 = min(float(card["memory.sm_l2_bytes_a_cycle"]), float(card["memory.l2_bytes_a_cycle"]) / sms)
-    dram = float(card["memory.dram_mixed_gbps" if found.stored_share else "memory.dram_read_gbps"])
-    return l2, dram * 1000 / found.clock_mhz / sms
+    return l2, dram_gbps(card, found.stored_share) * 1000 / found.clock_mhz / sms
 
 
 def warp_flops(ins: Instruction) -> int:

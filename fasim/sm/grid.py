@@ -8,10 +8,9 @@ way at once.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from fasim.isa import machine as m
 from fasim.isa.program import Program
 from fasim.sm import findings
 from fasim.sm.machines import Machine
+from fasim.sm.repetition import RepetitionWatch
 from fasim.sm.services import Services
 from fasim.sm.state import CtaState, LaunchShape, Shared
 from fasim.sm.watch import Accounts, Checks, Shadows
@@ -32,8 +32,6 @@ from fasim.warp.schedule import QUANTUM_INSTRUCTIONS, TURN_INSTRUCTIONS
 Array = np.ndarray[Any, Any]
 #: the longest that a slice should take
 SLICE_SECONDS = 0.1
-#: fruitless rounds before the states of the CTAs are compared with earlier ones
-PATIENCE_ROUNDS = 8
 
 
 @dataclass
@@ -104,7 +102,7 @@ class GridRun:
         total, next_cta, executed = self.shape.ctas, 0, 0
         states: list[CtaState] = []
         spare: list[CtaState] = []
-        watch = _RepetitionWatch(self.program, self.space)
+        watch = RepetitionWatch(self.program, self.space)
         done = 0
         try:
             while done < total:
@@ -145,7 +143,7 @@ class GridRun:
     def _turn(self, state: CtaState, services: Services, executed: int) -> tuple[int, int]:
         """Run a CTA for its turn; CTAs that (seem to) have nothing to wait for run to their end."""
         budget = min(TURN_INSTRUCTIONS, self.machine.slice_instructions)
-        used, watch = 0, _RepetitionWatch(self.program, self.space)
+        used, watch = 0, RepetitionWatch(self.program, self.space)
         while True:
             if self.max_instructions is not None:
                 budget = min(budget, self.max_instructions - executed - used)
@@ -264,7 +262,7 @@ class GridRun:
         def work(number: int) -> None:
             state = states[number]
             services = Services(self.program, self.space, lambda text: printed.setdefault(state.get(m.C_CTA), []).append(text))
-            watch = _RepetitionWatch(self.program, None)
+            watch = RepetitionWatch(self.program, None)
             pace = _Pace(self.machine.slice_instructions)
             while not suspect.is_set() and not self._stop.is_set():
                 first, last = take()
@@ -353,58 +351,3 @@ def _conflict(states: list[CtaState]) -> bool:
         read |= state.reads
         written |= state.writes
     return False
-
-
-def _scheduling(state: CtaState) -> bytes:
-    """Splits of all warps; of their turns, which only ever grow, just the order counts."""
-    words = [state.get(word) for word in (m.C_NEXT_WARP, m.C_ROUND, m.C_SLICE_LEFT)]
-    for warp in range(state.shape.warps):
-        words += [state.warp_word(warp, word) for word in (m.W_SPLITS, m.W_LIVE, m.W_FAIR, m.W_PATIENCE)]
-        splits = state.splits_of(warp)
-        for split in splits:
-            words += [split.pc, split.mask, split.state, split.detail]
-        words += sorted(range(len(splits)), key=lambda i: splits[i].turn)
-    return np.array(words, np.int64).tobytes()
-
-
-class _RepetitionWatch:
-    """Notices that the whole state has been seen before: the machine is deterministic, so it will come round for ever.
-
-    Not where the kernel reads a clock, which counts on without being part of the state. space: memory that belongs to the state; without
-    it a repetition is only a suspicion.
-    """
-
-    def __init__(self, program: Program, space: AddressSpace | None) -> None:
-        self.program, self.space = program, space
-        self.reset()
-
-    def reset(self) -> None:
-        """Something ended or started."""
-        self.rounds, self.next_keep = 0, PATIENCE_ROUNDS
-        self.kept: tuple[bytes, bytes] = (b"", b"")
-
-    def repeats(self, states: list[CtaState]) -> bool:
-        """Count a round in which nothing ended; True if its state is one kept before (Brent's method)."""
-        self.rounds += 1
-        if self.rounds < PATIENCE_ROUNDS or self.program.reads_clock:
-            return False
-        # memory can be large: it is looked at only when everything else has been seen before
-        registers = _digest(part for state in states for part in (state.registers, np.frombuffer(_scheduling(state), np.uint8)))
-        if registers == self.kept[0] and self._memory(states) == self.kept[1]:
-            return True
-        if self.rounds >= self.next_keep:
-            self.kept, self.next_keep = (registers, self._memory(states)), 2 * self.next_keep
-        return False
-
-    def _memory(self, states: list[CtaState]) -> bytes:
-        own = [part for s in states for part in (s.smem, s.local, s.bars, s.call_depth, s.call_stack, s.save, s.queue)]
-        device = [a.data for a in self.space.allocations if not a.constant] if self.space is not None else []
-        return _digest([*own, *device])
-
-
-def _digest(parts: Iterable[np.ndarray[Any, Any]]) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if part.size:
-            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-    return digest.digest()

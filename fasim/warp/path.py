@@ -1,6 +1,7 @@
 """What a warp executes, written down for the timing model: basic blocks, and where its accesses to memory go.
 
-An entry is two words: the warp, then what `fasim.sm.timing.record` describes.
+An entry is two words: the warp, then its type, the position in the machine code and a detail: of a SHARED_ACCESS its wavefronts, of a
+GLOBAL_ACCESS the number of the LINE entries that follow, of a BARRIER_ENTRY the number of the barrier and the warps that it waits for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ MOST_ENTRIES = 80
 BLOCK, SHARED_ACCESS, GLOBAL_ACCESS, BARRIER_ENTRY, LINE = range(5)
 TYPE_BITS, POSITION_BITS = 3, 20
 POSITION_SHIFT, DETAIL_SHIFT = TYPE_BITS, TYPE_BITS + POSITION_BITS
+TYPE_MASK, POSITION_MASK = (1 << TYPE_BITS) - 1, (1 << POSITION_BITS) - 1
 LINE_BYTES, SECTOR_BYTES = 128, 32
 #: of a LINE: where its sectors stand, a bit each, and then its number
 SECTOR_SHIFT, LINE_SHIFT = TYPE_BITS, TYPE_BITS + 4

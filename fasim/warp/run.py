@@ -28,7 +28,6 @@ from fasim.isa.machine import (
     C_QUANTUM,
     C_QUEUE_CAPACITY,
     C_SLICE_LEFT,
-    C_TIME,
     C_WARP,
     CALL,
     CLOCK,
@@ -38,7 +37,6 @@ from fasim.isa.machine import (
     CP_COMMIT,
     CP_WAIT,
     DONE,
-    E_BAD_TARGET,
     E_TRAP,
     ERR_LANES,
     ERR_PC,
@@ -76,20 +74,8 @@ from fasim.isa.machine import (
     YIELD,
     YIELDED,
 )
-from fasim.isa.operands import (
-    BAR_ALIGNED,
-    BAR_OP,
-    T_BYTES,
-    T_DEST,
-    T_LAUNCH_WIDE,
-    T_SHIFT,
-    X_COUNT,
-    X_INDEX,
-    X_TARGETS,
-    Y_BARRIER,
-    Y_MEMBERS,
-)
-from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64, poke_u32
+from fasim.isa.operands import BAR_ALIGNED, BAR_OP, Y_BARRIER, Y_MEMBERS
+from fasim.numerics.native import call_handler, first_bit, machine_code, peek_i32, peek_i64, peek_u32, poke_i64
 from fasim.smem.check_state import full
 from fasim.smem.clocks import execute_together, fence
 from fasim.smem.cp_async import abandon, pending_granules
@@ -109,63 +95,14 @@ from fasim.warp.splits import (
     pick,
     registers_at,
     remove_split,
-    same_value,
     split_at,
     wake,
     warp_at,
 )
+from fasim.warp.steps import branch_indexed, failure, named_lanes, read_clock, run_lanes
 from fasim.warp.stray import all_arrived, await_lanes, check_masks, stray_step
 from fasim.warp.sync import arrive, leave_lanes, sync_lanes
 from fasim.warp.taint import settle, taint_collective, taint_step
-
-
-@machine_code
-def failure(ctx: int, warp: int, pc: int, mask: int) -> int:
-    """Complete the error record; the lanes stay at the instruction."""
-    error = peek_i64(ctx + C_ERROR)
-    poke_i64(error + ERR_PC, pc)
-    poke_i64(error + ERR_WARP, warp)
-    add_split(ctx, warp, pc, mask, READY, 0)
-    return FAILED
-
-
-@machine_code
-def branch_indexed(ctx: int, warp: int, registers: int, operands: int, mask: int) -> int:
-    """brx.idx: lanes go to the splits of their targets; returns 1 if an index is outside of the list."""
-    row, count = peek_i32(operands + X_INDEX), peek_i32(operands + X_COUNT)
-    failed, left = 0, mask
-    while left:
-        lane = first_bit(left)
-        group = same_value(registers + row, left)
-        left &= ~group
-        index = peek_u32(registers + row + 4 * lane)
-        if index >= count:
-            note_error(ctx, E_BAD_TARGET, lane, 0, 0, 0, index)
-            failed = 1
-        else:
-            add_split(ctx, warp, peek_i32(operands + X_TARGETS + 4 * index), group, READY, 0)
-    return failed
-
-
-@machine_code
-def run_lanes(rec: int, count: int, registers: int, mask: int) -> None:
-    """Instructions on registers that follow each other without guard or label: nothing to decide between them."""
-    end = rec + count * CODE_BYTES
-    while rec < end:
-        call_handler(peek_i64(rec + AT_HANDLER), registers, peek_i64(rec + AT_OPERANDS), mask)
-        rec += CODE_BYTES
-
-
-@machine_code
-def named_lanes(rec: int, registers: int, lanes: int) -> int:
-    """All lanes that the member masks of some lanes name."""
-    row, named = peek_i32(rec + AT_MEMBER), 0
-    if row < 0:
-        return ALL_LANES
-    while lanes:
-        named |= peek_u32(registers + row + 4 * first_bit(lanes))
-        lanes &= lanes - 1
-    return named
 
 
 @machine_code
@@ -378,18 +315,7 @@ def run_warp(ctx: int, warp: int) -> int:
                     status = failure(ctx, warp, pc, execute)
                 break
             elif kind == CLOCK:
-                ticks = peek_i64(ctx + C_CLOCK) + peek_i64(ctx + C_BUDGET) - budget
-                row, size, shift = peek_i32(operands + T_DEST), peek_i32(operands + T_BYTES), peek_i32(operands + T_SHIFT)
-                if peek_i32(operands + T_LAUNCH_WIDE):  # %globaltimer goes on over all CTAs
-                    ticks += peek_i64(ctx + C_TIME)
-                left = execute
-                while left:
-                    lane = first_bit(left)
-                    left &= left - 1
-                    if size == 8:
-                        poke_i64(registers + row + 8 * lane, ticks)
-                    else:
-                        poke_u32(registers + row + 4 * lane, (ticks >> shift) & 0xFFFFFFFF)
+                read_clock(ctx, registers, operands, execute, peek_i64(ctx + C_BUDGET) - budget)
                 pc += 1
             elif kind == YIELD:
                 add_split(ctx, warp, pc + 1, mask, READY, 0)

@@ -11,6 +11,7 @@ import pytest
 
 from fasim.cli.main import main
 from fasim.sm.machines import machine
+from tests.cli.sweeps import OWN
 
 SOURCES = {
     "axpy.cu": """
@@ -103,5 +104,17 @@ def fasim_command(capfd, tmp_path, monkeypatch):
         code = main(list(words))
         captured = capfd.readouterr()
         return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def sweep(fasim_command, tmp_path):
+    """Returns a function that runs `fasim sweep` beside own.cu, without processes of its own if nothing else is said."""
+    (tmp_path / "own.cu").write_text(OWN)
+
+    def run(*words: str):
+        alone = () if {"--scheduler", "--workers"} & set(words) else ("--workers", "1")
+        return fasim_command("sweep", *words, *alone)
 
     return run

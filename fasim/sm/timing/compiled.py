@@ -40,5 +40,10 @@ def njit(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """The same for a small function, which becomes part of its callers: passing many arrays costs more than it does."""
+    """The same for a small function, which becomes part of its callers: passing the state costs more than it does."""
     return _compile(function, inline="always")
+
+
+def merged(function: F) -> F:
+    """The same for a larger one, compiled by itself and then made part of its caller: numba takes long for a function of many parts."""
+    return _compile(function, forceinline=True)

@@ -17,6 +17,11 @@ Array = np.ndarray[Any, Any]
 CODE_LINE = 1 << CODE_SHIFT
 
 
+def dram_gbps(card: Card, stored_share: float) -> float:
+    """GB a second that DRAM gives and takes, which is less where it has to do both."""
+    return float(card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"])
+
+
 def constants(
     card: Card,
     *,
@@ -40,7 +45,7 @@ def constants(
     # L2 and DRAM have clocks of their own: to a slower SM they are faster
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
     share, write_share = (card[f"memory.{which}_bytes_a_cycle"] / slower / sms for which in ("l2", "l2_write"))
-    dram = card["memory.dram_mixed_gbps" if stored_share else "memory.dram_read_gbps"] * 1000 / (card["clock.mhz"] * slower) / sms
+    dram = dram_gbps(card, stored_share) * 1000 / (card["clock.mhz"] * slower) / sms
     cached = {which: card[f"instruction_cache.{which}_bytes"] for which in ("near", "far")}
     ahead = card["instruction_cache.ahead"]
     values = {

@@ -8,37 +8,46 @@ from __future__ import annotations
 
 from fasim.sm.timing import record as r
 from fasim.sm.timing import state as st
-from fasim.sm.timing.compiled import inlined, njit
-from fasim.sm.timing.scheduler import choose, issue, open_barriers
-from fasim.sm.timing.state import Array
+from fasim.sm.timing.barriers import open_barriers
+from fasim.sm.timing.compiled import inlined, merged, njit
+from fasim.sm.timing.scheduler import choose, issue
+from fasim.sm.timing.state import State
 from fasim.sm.timing.unit import serve
 from fasim.warp import path as p
 
 #: a warp has not issued a matrix instruction yet
 _LONG_AGO = -1000
-#: what `run_sm` returns instead of a cycle
-DEADLOCK, STRAY_ACCESS = -1, -2
 
 
 @inlined
-def start_cta(
-    slot: int, t: int, per_cta: int, ins: Array, entries: Array, begins: Array, ends: Array, streams: Array, warps: Array, boards: Array,
-    ctas: Array, barriers: Array, subs: Array, sm: Array, spans: Array,
-) -> None:  # fmt: skip
+def place_ctas(state: State) -> None:
+    """Give the first CTAs their slots."""
+    k, ctas, sm = state.k, state.ctas, state.sm
+    for slot in range(len(ctas)):
+        if sm[st.M_NEXT_CTA] < len(state.streams):
+            ctas[slot, st.C_STARTS_AT] = slot * (k[st.K_CTA_SPACING] + k[st.K_STAGGER])
+            ctas[slot, st.C_CTA] = sm[st.M_NEXT_CTA]
+            sm[st.M_NEXT_CTA] += 1
+
+
+@inlined
+def start_cta(slot: int, t: int, state: State) -> None:
     """The warps of the CTA that has this slot begin."""
+    ins, entries, begins, ends = state.ins, state.entries, state.begins, state.ends
+    warps, ctas, subs, sm, per_cta = state.warps, state.ctas, state.subs, state.sm, state.per_cta
     cta = ctas[slot, st.C_CTA]
     ctas[slot, st.C_STARTS_AT] = st.NEVER
     ctas[slot, st.C_LIVE] = per_cta
     ctas[slot, st.C_DRAINS], ctas[slot, st.C_STORED] = 0, 0
-    spans[cta, 0] = t
-    barriers[slot, :, :] = 0
+    state.spans[cta, 0] = t
+    state.barriers[slot, :, :] = 0
     for i in range(per_cta):
-        w, stream = slot * per_cta + i, streams[cta] + i
+        w, stream = slot * per_cta + i, state.streams[cta] + i
         warps[w, st.W_POSITION], warps[w, st.W_LIMIT] = begins[stream], ends[stream]
         if begins[stream] >= ends[stream]:  # a warp without threads
             ctas[slot, st.C_LIVE] -= 1
             continue
-        pc = entries[begins[stream]] >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
+        pc = entries[begins[stream]] >> p.POSITION_SHIFT & p.POSITION_MASK
         warps[w, st.W_POSITION] += 1
         warps[w, st.W_PC], warps[w, st.W_BLOCK_END] = pc, pc + ins[pc, r.I_LENGTH]
         warps[w, st.W_LINE], warps[w, st.W_ASKED] = pc >> st.CODE_SHIFT, pc >> st.CODE_SHIFT
@@ -47,21 +56,43 @@ def start_cta(
         warps[w, st.W_EARLIEST], warps[w, st.W_READY], warps[w, st.W_SINCE] = begin, begin, begin
         warps[w, st.W_MMA_AT], warps[w, st.W_XU_AT] = _LONG_AGO, _LONG_AGO
         warps[w, st.W_QUEUED], warps[w, st.W_COPIES], warps[w, st.W_COMMITTED], warps[w, st.W_SERVED] = 0, 0, 0, 0
-        boards[w, :, :] = 0
+        state.boards[w, :, :] = 0
         warps[w, st.W_AGE] = sm[st.M_SEQUENCE]
         sm[st.M_SEQUENCE] += 1
         sub = w % st.SUBS
         subs[sub, st.S_WAKE] = min(subs[sub, st.S_WAKE], begin)
 
 
+@merged
+def start_ctas(t: int, state: State) -> None:
+    """The CTAs begin whose time has come."""
+    ctas, sm = state.ctas, state.sm
+    sm[st.M_START_WAKE] = st.NEVER
+    for slot in range(len(ctas)):
+        if ctas[slot, st.C_STARTS_AT] > t:
+            sm[st.M_START_WAKE] = min(sm[st.M_START_WAKE], ctas[slot, st.C_STARTS_AT])
+        else:
+            start_cta(slot, t, state)
+
+
 @inlined
-def end_cta(slot: int, t: int, count: int, k: Array, ctas: Array, sm: Array, spans: Array) -> None:
+def queued(slot: int, state: State) -> int:
+    """Instructions of a CTA that the load-store unit has not begun."""
+    count: int = 0
+    for w in range(slot * state.per_cta, (slot + 1) * state.per_cta):
+        count += state.warps[w, st.W_QUEUED]
+    return count
+
+
+@merged
+def end_cta(slot: int, t: int, state: State) -> None:
     """The CTA of a slot is done as soon as its stores have left the SM; the next one follows."""
+    k, ctas, sm = state.k, state.ctas, state.sm
     done = max(t, ctas[slot, st.C_STORED])
-    spans[ctas[slot, st.C_CTA], 1] = done
+    state.spans[ctas[slot, st.C_CTA], 1] = done
     sm[st.M_FINISHED] = max(sm[st.M_FINISHED], done)
     sm[st.M_ENDED] += 1
-    if sm[st.M_NEXT_CTA] < count:
+    if sm[st.M_NEXT_CTA] < len(state.streams):
         ctas[slot, st.C_CTA] = sm[st.M_NEXT_CTA]
         sm[st.M_NEXT_CTA] += 1
         start = max(done + k[st.K_CTA_TURNOVER], sm[st.M_LAST_START] + k[st.K_CTA_RATE])
@@ -70,105 +101,64 @@ def end_cta(slot: int, t: int, count: int, k: Array, ctas: Array, sm: Array, spa
 
 
 @inlined
-def queued(slot: int, per_cta: int, warps: Array) -> int:
-    """Instructions of a CTA that the load-store unit has not begun."""
-    count: int = 0
-    for w in range(slot * per_cta, slot * per_cta + per_cta):
-        count += warps[w, st.W_QUEUED]
-    return count
+def end_drained(t: int, state: State) -> None:
+    """The CTAs end whose warps have, now that the load-store unit has begun all that they issued."""
+    ctas, sm = state.ctas, state.sm
+    for slot in range(len(ctas)):
+        if ctas[slot, st.C_DRAINS] > 0 and queued(slot, state) == 0:
+            ctas[slot, st.C_DRAINS] = 0
+            sm[st.M_DRAINING] -= 1
+            end_cta(slot, t, state)
+
+
+@inlined
+def let_others_go_on(w: int, i: int, t: int, state: State) -> None:
+    """A warp has ended or come to a barrier with its instruction i: its CTA ends, or the others get past a barrier."""
+    ctas, slot = state.ctas, w // state.per_cta
+    if ctas[slot, st.C_LIVE] > 0:
+        open_barriers(w, t, state.ins[i, r.I_LATENCY] if state.warps[w, st.W_ALIVE] else 0, state)
+    elif queued(slot, state) > 0:
+        ctas[slot, st.C_DRAINS] = 1
+        state.sm[st.M_DRAINING] += 1
+    else:
+        end_cta(slot, t, state)
+
+
+@inlined
+def next_event(state: State) -> int:
+    """The earliest cycle at which something is to be looked at."""
+    sm, subs = state.sm, state.subs
+    t: int = min(sm[st.M_LSU_WAKE], sm[st.M_START_WAKE])
+    for s in range(st.SUBS):
+        t = min(t, subs[s, st.S_WAKE])
+    return t
 
 
 @njit
-def run_sm(
-    ins: Array,
-    entries: Array,
-    begins: Array,
-    ends: Array,
-    streams: Array,
-    per_cta: int,
-    k: Array,
-    buffers: tuple[Array, ...],
-    stalls: Array,
-    busy: Array,
-    spans: Array,
-    events: Array,
-) -> int:
-    """Run CTAs on one SM; returns the cycle at which the last one has ended, DEADLOCK or STRAY_ACCESS.
-
-    ins: see `record`. entries: what warps executed; warp i of the CTA c: entries[begins[streams[c] + i]:ends[streams[c] + i]].
-    k: `state.CONSTANTS`. buffers: of `state.buffers`. Results: stalls[n, STALLS] warp cycles by instruction; busy[4, PIPES] parts of
-    cycles; spans[ctas, 2] first and last cycle; events[m, 5]: of the first m instructions cycle, sub-partition, warp slot, instruction,
-    CTA.
-    """
-    warps, boards, groups, ctas, barriers, subs, members, pipes, queues, sm, tag_ends, lines, touched, code = buffers
-    count = len(streams)
-    for slot in range(len(ctas)):
-        if sm[st.M_NEXT_CTA] < count:
-            ctas[slot, st.C_STARTS_AT] = slot * (k[st.K_CTA_SPACING] + k[st.K_STAGGER])
-            ctas[slot, st.C_CTA] = sm[st.M_NEXT_CTA]
-            sm[st.M_NEXT_CTA] += 1
-    while sm[st.M_ENDED] < count:
-        t = min(sm[st.M_LSU_WAKE], sm[st.M_START_WAKE])
-        for s in range(st.SUBS):
-            t = min(t, subs[s, st.S_WAKE])
+def run_sm(state: State) -> int:
+    """Run all CTAs of `state.streams` on one SM; returns the cycle at which the last one has ended, `state.DEADLOCK` or `STRAY_ACCESS`."""
+    warps, subs, sm = state.warps, state.subs, state.sm
+    place_ctas(state)
+    while sm[st.M_ENDED] < len(state.streams):
+        t = next_event(state)
         if t >= st.NEVER:
-            return DEADLOCK
+            return st.DEADLOCK
         if sm[st.M_START_WAKE] <= t:
-            sm[st.M_START_WAKE] = st.NEVER
-            for slot in range(len(ctas)):
-                if ctas[slot, st.C_STARTS_AT] > t:
-                    sm[st.M_START_WAKE] = min(sm[st.M_START_WAKE], ctas[slot, st.C_STARTS_AT])
-                else:
-                    start_cta(slot, t, per_cta, ins, entries, begins, ends, streams, warps, boards, ctas, barriers, subs, sm, spans)
+            start_ctas(t, state)
         if sm[st.M_LSU_WAKE] <= t:
-            serve(t, ins, entries, per_cta, k, warps, boards, groups, ctas, subs, queues, sm, tag_ends, lines, touched, busy)
+            serve(t, state)
             if sm[st.M_DRAINING] > 0:
-                for slot in range(len(ctas)):
-                    if ctas[slot, st.C_DRAINS] > 0 and queued(slot, per_cta, warps) == 0:
-                        ctas[slot, st.C_DRAINS] = 0
-                        sm[st.M_DRAINING] -= 1
-                        end_cta(slot, t, count, k, ctas, sm, spans)
+                end_drained(t, state)
         for s in range(st.SUBS):
             if subs[s, st.S_WAKE] > t:
                 continue
-            w = choose(s, t, ins, k, warps, subs, members, pipes)
+            w = choose(s, t, state)
             if w < 0:
                 continue
             i = warps[w, st.W_PC]
-            changes = issue(
-                s,
-                w,
-                t,
-                per_cta,
-                ins,
-                entries,
-                k,
-                warps,
-                boards,
-                groups,
-                ctas,
-                barriers,
-                subs,
-                pipes,
-                queues,
-                sm,
-                code,
-                stalls,
-                busy,
-                events,
-            )
-            if changes:
+            if issue(s, w, t, state):
                 if sm[st.M_FAULT] < 0:
-                    fault: int = sm[st.M_FAULT]
-                    return fault
-                slot = w // per_cta
-                if ctas[slot, st.C_LIVE] == 0 and queued(slot, per_cta, warps) > 0:
-                    ctas[slot, st.C_DRAINS] = 1
-                    sm[st.M_DRAINING] += 1
-                elif ctas[slot, st.C_LIVE] == 0:
-                    end_cta(slot, t, count, k, ctas, sm, spans)
-                else:
-                    latency = ins[i, r.I_LATENCY] if warps[w, st.W_ALIVE] else 0
-                    open_barriers(w, t, latency, per_cta, ins, k, warps, boards, groups, ctas, barriers, subs)
+                    return st.STRAY_ACCESS
+                let_others_go_on(w, i, t, state)
     finished: int = sm[st.M_FINISHED]
     return finished

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from fasim.sm.timing import state as st
-from fasim.sm.timing.compiled import inlined
+from fasim.sm.timing.compiled import inlined, merged
 from fasim.sm.timing.record import PARTS
-from fasim.sm.timing.state import Array
+from fasim.sm.timing.state import State
 from fasim.warp.path import LOCAL_LINES
 
 #: for spreading line numbers evenly (Knuth's multiplicative hash)
 _HASH = 2654435761
 
 
-@inlined
+@merged
 def sectors_of(mask: int) -> int:
     """Bits set of four."""
     return (mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3 & 1)
 
 
 @inlined
-def first_way(line: int, k: Array) -> int:
+def first_way(line: int, state: State) -> int:
     """Where the set of a line begins in the L1."""
+    k = state.k
     first: int = (line * _HASH >> 13) % k[st.K_L1_SETS] * k[st.K_L1_WAYS]
     return first
 
 
 @inlined
-def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
-    """Where a line is in the L1, now used last; -1 if it is not there and not to be made."""
-    first = first_way(line, k)
+def find_line(line: int, state: State) -> int:
+    """Where a line is in the L1, now used last; if it was not there, the one that has been used least recently gives it its place."""
+    k, sm, lines = state.k, state.sm, state.lines
+    first = first_way(line, state)
     slot, oldest = -1, first
     for i in range(first, first + k[st.K_L1_WAYS]):
         if lines[i, st.L_TAG] == line:
@@ -37,19 +39,19 @@ def find_line(line: int, k: Array, sm: Array, lines: Array, make: bool) -> int:
         if lines[i, st.L_USED] < lines[oldest, st.L_USED]:
             oldest = i
     sm[st.M_TICKS] += 1
-    if slot < 0 and make:
+    if slot < 0:
         slot = oldest
         lines[slot, st.L_TAG], lines[slot, st.L_VALID], lines[slot, st.L_READY] = line, 0, 0
-    if slot >= 0:
-        lines[slot, st.L_USED] = sm[st.M_TICKS]
+    lines[slot, st.L_USED] = sm[st.M_TICKS]
     return slot
 
 
 @inlined
-def forget(line: int, k: Array, lines: Array) -> None:
+def forget(line: int, state: State) -> None:
     """Give the place of a line free that has been read for the last time."""
+    k, lines = state.k, state.lines
     if k[st.K_L1_SETS] > 0:
-        first = first_way(line, k)
+        first = first_way(line, state)
         for i in range(first, first + k[st.K_L1_WAYS]):
             if lines[i, st.L_TAG] == line:
                 lines[i, st.L_TAG], lines[i, st.L_USED] = -1, 0
@@ -57,11 +59,12 @@ def forget(line: int, k: Array, lines: Array) -> None:
 
 
 @inlined
-def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, lines: Array, touched: Array) -> int:
+def fetch(line: int, sectors: int, t: int, cached: bool, state: State) -> int:
     """When the sectors of a line have come, counted like the beginning of an L1 hit."""
+    k, sm, lines, touched = state.k, state.sm, state.lines, state.touched
     missing, come, slot = sectors, t, -1
     if cached and k[st.K_L1_SETS] > 0:
-        slot = find_line(line, k, sm, lines, True)
+        slot = find_line(line, state)
         missing = sectors & ~lines[slot, st.L_VALID]
         come = max(t, lines[slot, st.L_READY])
         if line >= LOCAL_LINES:
@@ -99,18 +102,20 @@ def fetch(line: int, sectors: int, t: int, cached: bool, k: Array, sm: Array, li
 
 
 @inlined
-def keep_stored(line: int, sectors: int, t: int, k: Array, sm: Array, lines: Array) -> None:
+def keep_stored(line: int, sectors: int, t: int, state: State) -> None:
     """A store to local memory leaves its data in the L1, too."""
+    k, lines = state.k, state.lines
     if k[st.K_L1_SETS] > 0:
-        slot = find_line(line, k, sm, lines, True)
+        slot = find_line(line, state)
         if lines[slot, st.L_VALID] == 0:
             lines[slot, st.L_READY] = t
         lines[slot, st.L_VALID] |= sectors
 
 
 @inlined
-def send_stored(sectors: int, local: bool, t: int, k: Array, sm: Array) -> None:
+def send_stored(sectors: int, local: bool, t: int, state: State) -> None:
     """Stores go to the L2, and in the end to DRAM if they do not fit; what looks up tags sends them, so that what follows waits."""
+    k, sm = state.k, state.sm
     sm[st.M_SECTORS_STORED] += sectors
     sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + sectors * k[st.K_WRITE_SECTOR]
     # SMs that begin together store together, until what they wait for each other has brought them out of step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from fasim.sm.timing.sm import SmRun, run
 from fasim.sm.timing.state import K_STAGGER
 
 if TYPE_CHECKING:
+    from fasim.sm.grid import GridRun
     from fasim.sm.module import Kernel
 
 Array = np.ndarray[Any, Any]
@@ -93,59 +95,44 @@ def predict(
     """
     timed = timed_kernel(kernel, card)
     prepared = timed.prepare(grid, block, args, dynamic_smem_bytes)
-    shape = prepared.shape
-    numbers = site_numbers(prepared, timed.instructions)
+    shape, numbers = prepared.shape, site_numbers(prepared, timed.instructions)
     sampler = Sampler(Walk(prepared, numbers), timed.records)
     barriers = 1 if any(ins.opcode == "BAR" for ins in timed.instructions) else 0
     held = occupancy(card.arch, shape.threads, kernel.registers, shape.smem_bytes, barriers, smem_config_bytes=smem_config_bytes)
     work, work_error = sampler.grid_work()
     work_error = max(work_error, sampler.order_error(lambda: Walk(timed.prepare(grid, block, args, dynamic_smem_bytes), numbers)))
-    resident = max(held.ctas, 1)
-    busy = min(card.sms, shape.ctas)
-    buffers = sum(a.size_bytes for a in prepared.space.allocations if not a.constant)
-    asked, stored = (each * float(work.sum()) for each in sampler.bytes_an_instruction())
-    fits = buffers <= _STAYS * card["card.l2_bytes"]
-    dram_share = 0.0 if warm and fits else min(1.0, buffers / max(asked, 1.0))
-    stored_share = 0.0 if fits or not stored else min(1.0, buffers / stored)
+    traffic = _traffic(prepared, sampler, work, card, warm)
     tensor = any(ins.opcode in MATRIX for ins in timed.instructions)
     clock = float(card["clock.tensor_mhz" if tensor else "clock.mhz"])
     k = constants(
         card,
         smem_config_bytes=held.smem_config_bytes,
-        busy_sms=busy,
-        dram_share=dram_share,
-        stored_share=stored_share,
+        busy_sms=min(card.sms, shape.ctas),
+        dram_share=traffic.dram_share,
+        stored_share=traffic.stored_share,
         clock_mhz=clock,
-        shared=busy > 1 and asked > 2 * buffers,
+        shared=traffic.shared,
         code_bytes=INSTRUCTION_BYTES * len(timed.instructions),
     )
-
-    def simulate(order: Sequence[int], at_once: int, log: int = 0) -> SmRun:
-        return run(timed.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=log)
-
-    rates = _rates(simulate, sampler, work, resident)
-    handed_out = work, groups_of(card), resident, rates, card["launch.cta_turnover"], card["memory.sm_spread"] if asked else 0.0
-    plan = schedule(*handed_out)
+    model = _SmModel(sampler, work, max(held.ctas, 1), k)
+    hand_out = functools.partial(
+        schedule,
+        groups=groups_of(card),
+        resident=model.resident,
+        rates=model.rates(),
+        overhead=card["launch.cta_turnover"],
+        spread=card["memory.sm_spread"] if traffic.reads else 0.0,
+    )
+    plan = hand_out(work)
     last = int(np.argmax(plan.ends))
     order = plan.orders[last]
-    taken = _within(order, work, resident, budget)
-    result = simulate(taken, resident, events)
-    found = [_whole(result, work, taken, order, resident)]
-    if resident > 1 and len(taken) >= 3 * resident:
-        # CTAs that share an SM get into step with each other: how they begin decides in which
-        for stagger in _STAGGERS:
-            k[K_STAGGER] = stagger // (resident - 1)
-            found.append(_whole(simulate(taken, resident), work, taken, order, resident) - stagger / 2)
-    cycles = float(np.mean(found))
-    spread = (max(found) - min(found)) / cycles
+    result, cycles, spread = model.time(order, budget, events)
     # the SM that was simulated stands for all, and for what else could have come last
-    cycles *= last_end(plan, *handed_out) / (plan.cycles * float(plan.speed[last]))
+    cycles *= last_end(plan, work, hand_out) / (plan.cycles * float(plan.speed[last]))
     sm_cycles, atomic_cycles = cycles, _atomic_ns(sampler, shape.ctas, card) * clock / 1000
     cycles = max(sm_cycles, atomic_cycles)
-    launch_seconds = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
     busy_seconds = cycles / (clock * 1e6)
-    if tensor:  # the clock changes while the kernel begins
-        launch_seconds += 1e-6 * card.get("clock.tensor_switch_us", 0.0) * (1.0 - math.exp(-busy_seconds / _SWITCHING))
+    launch_seconds = _launch_seconds(card, tensor, busy_seconds)
     return Prediction(
         kernel=timed,
         card=card,
@@ -162,11 +149,103 @@ def predict(
         sm_cycles=sm_cycles,
         atomic_cycles=atomic_cycles,
         schedule=plan,
-        dram_share=dram_share,
-        stored_share=stored_share,
+        dram_share=traffic.dram_share,
+        stored_share=traffic.stored_share,
         work_error=work_error,
         stagger_spread=spread,
     )
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """What the grid does with global memory: the parts of its sectors that come from DRAM and go there; whether it reads at all; whether
+    several SMs read the same lines."""
+
+    dram_share: float
+    stored_share: float
+    reads: bool
+    shared: bool
+
+
+def _traffic(run: GridRun, sampler: Sampler, work: Array, card: Card, warm: bool) -> _Traffic:
+    """From what walked CTAs ask for and the sizes of the buffers; warm: what fits into the L2 is there."""
+    buffers = sum(a.size_bytes for a in run.space.allocations if not a.constant)
+    asked, stored = (each * float(work.sum()) for each in sampler.bytes_an_instruction())
+    fits = buffers <= _STAYS * card["card.l2_bytes"]
+    return _Traffic(
+        dram_share=0.0 if warm and fits else min(1.0, buffers / max(asked, 1.0)),
+        stored_share=0.0 if fits or not stored else min(1.0, buffers / stored),
+        reads=asked > 0,
+        shared=min(card.sms, run.shape.ctas) > 1 and asked > 2 * buffers,
+    )
+
+
+@dataclass(frozen=True)
+class _SmModel:
+    """One SM, ready to run CTAs of a grid; work: warp instructions of each. resident: that it holds at once. k: `CONSTANTS`."""
+
+    sampler: Sampler
+    work: Array
+    resident: int
+    k: Array
+
+    def simulate(self, order: Sequence[int], at_once: int, *, stagger_cycles: int = 0, events: int = 0) -> SmRun:
+        """Run CTAs by their numbers in the grid; stagger_cycles: between the starts of the first ones, beyond the usual."""
+        sampler, k = self.sampler, self.k.copy()
+        k[K_STAGGER] = stagger_cycles
+        return run(sampler.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=events)
+
+    def rates(self) -> list[float]:
+        """Warp instructions a cycle of one CTA, by how many the SM holds."""
+        work = self.work
+        typical = int(np.argsort(work)[len(work) // 2])
+        known = {}
+        for count in sorted({1, self.resident, (self.resident + 1) // 2}):
+            near = [min(max(typical + i, 0), len(work) - 1) for i in range(count)]
+            result = self.simulate(near, count)
+            known[count] = float(np.mean([work[cta] / max(end - begin, 1) for cta, (begin, end) in zip(near, result.spans)]))
+        return [float(np.interp(count, list(known), list(known.values()))) for count in range(1, self.resident + 1)]
+
+    def time(self, order: list[int], budget: int, events: int) -> tuple[SmRun, float, float]:
+        """What the SM does with the first of its CTAs, its cycles for all of them, and how much they depend on how it begins.
+
+        budget: warp instructions to simulate. events: instructions to log. The last result is between the shortest and the longest time, in
+        parts of the mean.
+        """
+        taken = self._within(order, budget)
+        result = self.simulate(taken, self.resident, events=events)
+        found = [self._whole(result, taken, order)]
+        if self.resident > 1 and len(taken) >= 3 * self.resident:
+            # CTAs that share an SM get into step with each other: how they begin decides in which
+            for stagger in _STAGGERS:
+                staggered = self.simulate(taken, self.resident, stagger_cycles=stagger // (self.resident - 1))
+                found.append(self._whole(staggered, taken, order) - stagger / 2)
+        cycles = float(np.mean(found))
+        return result, cycles, (max(found) - min(found)) / cycles
+
+    def _within(self, order: list[int], budget: int) -> list[int]:
+        """The first CTAs of an SM that fit into the budget, at least so many rounds that a rate can be told."""
+        taken: list[int] = []
+        spent = 0.0
+        for cta in order:
+            if spent > budget and len(taken) >= _ROUNDS * self.resident:
+                break
+            taken.append(cta)
+            spent += float(self.work[cta])
+        return taken
+
+    def _whole(self, result: SmRun, taken: list[int], order: list[int]) -> float:
+        """Cycles of all CTAs of an SM, from those that were simulated: the rate after the first round goes on."""
+        if len(taken) == len(order):
+            return float(result.cycles)
+        starts, ends = result.spans[:, 0], result.spans[:, 1]
+        # from the end of the first round to the last start the SM is full, and out of the first round's step
+        begin, end = float(np.sort(ends)[self.resident - 1]), float(starts.max())
+        between = float(self.work[np.array(taken)[(ends > begin) & (ends <= end)]].sum())
+        rest = float(self.work[order[len(taken) :]].sum())
+        if between <= 0.0:
+            return float(result.cycles) * (1.0 + rest / float(self.work[taken].sum()))
+        return float(result.cycles) + rest * (end - begin) / between
 
 
 def _atomic_ns(sampler: Sampler, ctas: int, card: Card) -> float:
@@ -179,38 +258,9 @@ def _atomic_ns(sampler: Sampler, ctas: int, card: Card) -> float:
     return operations * each * (0.3 + 0.7 * (sectors / operations - 1) / 3)
 
 
-def _rates(simulate: Any, sampler: Sampler, work: Array, resident: int) -> list[float]:
-    """Warp instructions a cycle of one CTA, by how many the SM holds."""
-    typical = int(np.argsort(work)[len(work) // 2])
-    known = {}
-    for count in sorted({1, resident, (resident + 1) // 2}):
-        near = [min(max(typical + i, 0), len(work) - 1) for i in range(count)]
-        result = simulate(near, count)
-        known[count] = float(np.mean([work[cta] / max(end - begin, 1) for cta, (begin, end) in zip(near, result.spans)]))
-    return [float(np.interp(count, list(known), list(known.values()))) for count in range(1, resident + 1)]
-
-
-def _within(order: list[int], work: Array, resident: int, budget: int) -> list[int]:
-    """The first CTAs of an SM that fit into the budget, at least so many rounds that a rate can be told."""
-    taken: list[int] = []
-    spent = 0.0
-    for cta in order:
-        if spent > budget and len(taken) >= _ROUNDS * resident:
-            break
-        taken.append(cta)
-        spent += float(work[cta])
-    return taken
-
-
-def _whole(result: SmRun, work: Array, taken: list[int], order: list[int], resident: int) -> float:
-    """Cycles of all CTAs of an SM, from those that were simulated: the rate after the first round goes on."""
-    if len(taken) == len(order):
-        return float(result.cycles)
-    starts, ends = result.spans[:, 0], result.spans[:, 1]
-    # from the end of the first round to the last start the SM is full, and out of the first round's step
-    begin, end = float(np.sort(ends)[resident - 1]), float(starts.max())
-    between = float(work[np.array(taken)[(ends > begin) & (ends <= end)]].sum())
-    rest = float(work[order[len(taken) :]].sum())
-    if between <= 0.0:
-        return float(result.cycles) * (1.0 + rest / float(work[taken].sum()))
-    return float(result.cycles) + rest * (end - begin) / between
+def _launch_seconds(card: Card, tensor: bool, busy_seconds: float) -> float:
+    """What comes on top of the time in which SMs are busy."""
+    seconds: float = (card["launch.event_us"] + card["launch.drain_us"]) * 1e-6
+    if tensor:  # the clock changes while the kernel begins
+        seconds += 1e-6 * card.get("clock.tensor_switch_us", 0.0) * (1.0 - math.exp(-busy_seconds / _SWITCHING))
+    return seconds

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +13,14 @@ from fasim.isa import machine as m
 from fasim.sm.timing.classes import GLOBAL_ATOMIC, GLOBAL_STORE
 from fasim.sm.timing.paths import Paths, Walk
 from fasim.sm.timing.record import I_KIND, I_LENGTH
+from fasim.sm.timing.spread import evenly
 from fasim.warp import path as p
 
 Array = np.ndarray[Any, Any]
 #: places along an axis of the grid at which CTAs are walked, and how many in all
 _ALONG, _MOST = 17, 64
+#: CTAs off the axes of the grid that are walked to see whether what was inferred holds for them
+_PROBES = 4
 #: warp instructions that are walked at most for places between the axes
 _WALKED = 1 << 27
 #: CTAs that agree this closely in what they execute are alike
@@ -51,7 +53,7 @@ class Sampler:
         return self.places[cta]
 
     def _instructions(self, entries: Array) -> int:
-        blocks = entries[entries & (1 << p.TYPE_BITS) - 1 == p.BLOCK] >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
+        blocks = entries[entries & p.TYPE_MASK == p.BLOCK] >> p.POSITION_SHIFT & p.POSITION_MASK
         return int(self.records[blocks, I_LENGTH].sum(dtype=np.int64))
 
     def grid_work(self) -> tuple[Array, float]:
@@ -86,7 +88,7 @@ class Sampler:
         return work, error
 
     def _error(self, work: Array) -> float:
-        probes = [(work[cta], self._work(cta)) for cta in itertools.islice(_probes(self.walk.run.shape.ctas), 4)]
+        probes = [(work[cta], self._work(cta)) for cta in _probes(self.walk.run.shape.ctas)]
         return float(max(abs(expected - found) / max(found, 1) for expected, found in probes))
 
     def _between(self, along: int) -> Array:
@@ -147,8 +149,8 @@ class Sampler:
 
     def _lines(self, entries: Array) -> tuple[Array, Array]:
         """The entries for lines of global memory, and the kind of access of each."""
-        types = entries & (1 << p.TYPE_BITS) - 1
-        positions = entries >> p.POSITION_SHIFT & (1 << p.POSITION_BITS) - 1
+        types = entries & p.TYPE_MASK
+        positions = entries >> p.POSITION_SHIFT & p.POSITION_MASK
         last = np.maximum.accumulate(np.where(types == p.GLOBAL_ACCESS, np.arange(len(entries)), 0)) if len(entries) else types
         chosen = (types == p.LINE) & (entries >> p.LINE_SHIFT < p.LOCAL_LINES)
         return entries[chosen], self.records[positions[last[chosen]], I_KIND]
@@ -187,7 +189,6 @@ def _linear(ctaid: list[int], sizes: tuple[int, int, int]) -> int:
     return ctaid[0] + sizes[0] * (ctaid[1] + sizes[1] * ctaid[2])
 
 
-def _probes(count: int) -> Iterator[int]:
-    """Numbers of CTAs off the axes, always the same ones."""
-    for i in range(1, 1000):
-        yield int(i * 0.6180339887498949 % 1.0 * count)
+def _probes(count: int) -> list[int]:
+    """Numbers of some CTAs off the axes, always the same ones."""
+    return [int(place * count) for place in evenly(np.arange(1, _PROBES + 1)).tolist()]

@@ -6,19 +6,18 @@ A CTA goes to the SM whose place frees first; an SM works at a rate that depends
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fasim.arch.cards import Card
+from fasim.sm.timing.spread import evenly
 
 Array = np.ndarray[Any, Any]
 #: CTAs of the same work take times that differ by this part; how often the grid is handed out with other differences, and for how many CTAs
 _NOISE, _TIMES, _MOST = 0.01, 8, 200_000
-#: multiples of it, without their whole parts, lie evenly between 0 and 1
-_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float],
     orders: list[list[int]] = [[] for _ in range(sms)]
     left: list[list[float]] = [[] for _ in range(sms)]  # work of the CTAs that an SM holds
     now = np.zeros(sms)
-    speed = 1.0 + spread * (np.arange(sms) * _GOLDEN % 1.0 - 0.5)
+    speed = 1.0 + spread * (evenly(np.arange(sms)) - 0.5)
     # fewer CTAs than places: no SM gets more than its share
     placed = first_wave(groups, min(resident, -(-len(work) // sms)), len(work))
     for cta, sm in enumerate(placed):
@@ -110,8 +109,8 @@ def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float],
     return Schedule(orders, now, speed)
 
 
-def last_end(plan: Schedule, work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float, spread: float) -> float:
-    """When the last SM is done, as the mean over small differences between CTAs; `plan` is how they are handed out without them.
+def last_end(plan: Schedule, work: Array, hand_out: Callable[[Array], Schedule]) -> float:
+    """When the last SM is done, as the mean over small differences between CTAs; plan: without them; hand_out: `schedule` for some work.
 
     Where CTAs differ, which of them comes last to which SM decides, and that changes from launch to launch.
     """
@@ -120,7 +119,7 @@ def last_end(plan: Schedule, work: Array, groups: Groups, resident: int, rates: 
     random = np.random.default_rng(len(work))
     times = min(_TIMES, max(_MOST // len(work), 1))
     others = (work * (1.0 + _NOISE * random.standard_normal(len(work))) for _ in range(times))
-    return float(np.mean([schedule(each, groups, resident, rates, overhead, spread).cycles for each in others]))
+    return float(np.mean([hand_out(each).cycles for each in others]))
 
 
 def _next_end(held: list[float], rates: Sequence[float]) -> float:

@@ -10,8 +10,7 @@ import numpy as np
 
 from fasim.errors import FasimError
 from fasim.sm.timing import state as st
-from fasim.sm.timing.classes import PIPES
-from fasim.sm.timing.engine import DEADLOCK, run_sm
+from fasim.sm.timing.engine import run_sm
 from fasim.sm.timing.paths import Paths
 from fasim.sm.timing.record import PARTS
 
@@ -47,26 +46,23 @@ def run(records: Array, paths: Paths, order: Sequence[int], resident: int, const
     Raises: FasimError if the paths do not fit the code, which is a fault of fasim.
     """
     flat, begins, ends = paths.arrays()
-    stalls = np.zeros((len(records), len(st.STALLS)), np.int64)
-    busy = np.zeros((st.SUBS, len(PIPES)), np.int64)
-    spans, log = np.zeros((len(order), 2), np.int64), np.zeros((events, 5), np.int64)
     streams = np.array([place * paths.warps for place in order], np.int64)
-    buffers = st.buffers(resident * paths.warps, resident, len(records), constants)
-    cycles = run_sm(records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, constants, buffers, stalls, busy, spans, log)
+    state = st.initial_state(records, flat, begins.reshape(-1), ends.reshape(-1), streams, paths.warps, resident, constants, events)
+    cycles = run_sm(state)
     if cycles < 0:
-        why = "its warps wait for each other" if cycles == DEADLOCK else "an access was recorded that no instruction made"
+        why = "its warps wait for each other" if cycles == st.DEADLOCK else "an access was recorded that no instruction made"
         raise FasimError(f"the timing model cannot follow this kernel: {why}")
-    sm = buffers[9]
+    sm = state.sm
     return SmRun(
         cycles=int(cycles),
-        spans=spans,
-        stalls=stalls,
-        busy=busy / PARTS,
+        spans=state.spans,
+        stalls=state.stalls,
+        busy=state.busy / PARTS,
         instructions=int(sm[st.M_INSTRUCTIONS]),
         wavefronts=int(sm[st.M_WAVEFRONTS]),
         sectors_read=int(sm[st.M_SECTORS_READ]),
         sectors_stored=int(sm[st.M_SECTORS_STORED]),
         local_sectors=int(sm[st.M_LOCAL_SECTORS]),
         local_hits=int(sm[st.M_LOCAL_HITS]),
-        events=log[: int(sm[st.M_EVENTS])],
+        events=state.events[: int(sm[st.M_EVENTS])],
     )

@@ -1,26 +1,43 @@
-"""When the next instruction of a warp may issue as far as scoreboards go, and what it waits for."""
+"""Scoreboards of warps: held, released, waited for; and with them when the next instruction of a warp may issue."""
 
 from __future__ import annotations
 
 from fasim.sm.timing import record as r
 from fasim.sm.timing import state as st
-from fasim.sm.timing.classes import COPY, DEPBAR
+from fasim.sm.timing.classes import DEPBAR
 from fasim.sm.timing.compiled import inlined
-from fasim.sm.timing.state import Array
+from fasim.sm.timing.state import State
 
 #: groups before the one that DEPBAR waits for whose times are looked at: the others have long been there
 _LOOK_BACK = 16
 
 
 @inlined
-def words_of(kind: int, size: int) -> int:
-    """Room that an instruction takes in a queue of the load-store unit, in registers; four copies fill it."""
-    return 16 if kind == COPY else max(size // 4, 1)
+def hold_boards(i: int, w: int, slow: bool, state: State) -> None:
+    """An instruction holds its scoreboards from its issue on; slow: what releases them is memory outside of the SM."""
+    ins, boards = state.ins, state.boards
+    for which in range(2):
+        board = ins[i, r.I_WRITE_SB if which == 0 else r.I_READ_SB]
+        if board >= 0:
+            boards[w, board, st.B_UNSERVED] += 1
+            boards[w, board, st.B_LONG] = slow
 
 
 @inlined
-def when(ins: Array, w: int, warps: Array, boards: Array, groups: Array) -> int:
+def release_boards(i: int, w: int, done: int, read: int, state: State) -> None:
+    """It is known now when its result will be there and when its operands will have been read."""
+    ins, boards = state.ins, state.boards
+    for which in range(2):
+        board = ins[i, r.I_WRITE_SB if which == 0 else r.I_READ_SB]
+        if board >= 0:
+            boards[w, board, st.B_UNSERVED] -= 1
+            boards[w, board, st.B_RELEASED] = max(boards[w, board, st.B_RELEASED], done if which == 0 else read)
+
+
+@inlined
+def earliest(w: int, state: State) -> int:
     """The earliest cycle for a warp's next instruction; NEVER while that is not known."""
+    ins, warps, boards, groups = state.ins, state.warps, state.boards, state.groups
     i = warps[w, st.W_PC]
     found: int = warps[w, st.W_READY]
     mask = ins[i, r.I_WAIT]
@@ -44,8 +61,9 @@ def when(ins: Array, w: int, warps: Array, boards: Array, groups: Array) -> int:
 
 
 @inlined
-def reason(ins: Array, w: int, warps: Array, boards: Array) -> int:
+def reason(w: int, state: State) -> int:
     """What a warp waits for between the end of its stall count and its earliest cycle."""
+    ins, warps, boards = state.ins, state.warps, state.boards
     i = warps[w, st.W_PC]
     found: int = warps[w, st.W_WAITS_FOR]
     if warps[w, st.W_EARLIEST] > warps[w, st.W_READY]:
@@ -67,7 +85,8 @@ def reason(ins: Array, w: int, warps: Array, boards: Array) -> int:
 
 
 @inlined
-def look_again(ins: Array, w: int, warps: Array, boards: Array, groups: Array) -> None:
+def look_again(w: int, state: State) -> None:
     """Work out anew what a warp waits for, and until when."""
-    warps[w, st.W_EARLIEST] = when(ins, w, warps, boards, groups)
-    warps[w, st.W_WAITS_FOR] = reason(ins, w, warps, boards)
+    warps = state.warps
+    warps[w, st.W_EARLIEST] = earliest(w, state)
+    warps[w, st.W_WAITS_FOR] = reason(w, state)
