@@ -27,6 +27,7 @@ def constants(
     *,
     smem_config_bytes: int = 0,
     busy_sms: int = 0,
+    storing_sms: float = 0.0,
     dram_share: float = 0.0,
     stored_share: float = 0.0,
     clock_mhz: float = 0.0,
@@ -36,7 +37,7 @@ def constants(
     """int64, in the order of `CONSTANTS`.
 
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
-    alone. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
+    alone; storing_sms: those that store at the same time. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
     clock_mhz: of the SM, 0 for the card's usual one.
     shared: whether several SMs ask for the same lines. code_bytes: of the kernel.
     """
@@ -44,7 +45,8 @@ def constants(
     sms = max(busy_sms, 1)
     # L2 and DRAM have clocks of their own: to a slower SM they are faster
     slower = clock_mhz / card["clock.mhz"] if clock_mhz else 1.0
-    share, write_share = (card[f"memory.{which}_bytes_a_cycle"] / slower / sms for which in ("l2", "l2_write"))
+    share = card["memory.l2_bytes_a_cycle"] / slower / sms
+    write_share = card["memory.l2_write_bytes_a_cycle"] / slower / max(storing_sms, 1.0)
     dram = dram_gbps(card, stored_share) * 1000 / (card["clock.mhz"] * slower) / sms
     cached = {which: card[f"instruction_cache.{which}_bytes"] for which in ("near", "far")}
     ahead = card["instruction_cache.ahead"]
@@ -69,6 +71,8 @@ def constants(
         "dram_share": round(1024 * dram_share),
         "write_sector": round(SECTOR_BYTES / card["memory.store_bytes_a_cycle"] * PARTS),
         "share_write": round(SECTOR_BYTES / write_share * PARTS) if busy_sms else 0,
+        **{name: round(16 * card[f"memory.l2_{name}"]) for name in ("read_piece", "write_piece", "write_part")},
+        "part": card["memory.part_cycles"],
         "adu_interval": card["interval.adu"] // 4,
         "commit": card["memory.commit_latency"],
         "tag_queue": card["mio.tag_queue"],

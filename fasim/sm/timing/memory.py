@@ -76,7 +76,7 @@ def fetch(line: int, sectors: int, t: int, cached: bool, state: State) -> int:
         now = t * PARTS
         # a request takes a cycle, however few sectors it asks for
         sm[st.M_L2_BUS] = max(sm[st.M_L2_BUS], now) + max(count * k[st.K_L2_SECTOR], PARTS)
-        sm[st.M_L2_SHARE] = max(sm[st.M_L2_SHARE], now) + count * k[st.K_SHARE_SECTOR]
+        sm[st.M_L2_SHARE] = max(sm[st.M_L2_SHARE], now) + max(16 * count, k[st.K_READ_PIECE]) * k[st.K_SHARE_SECTOR] // 16
         done = max(sm[st.M_L2_BUS], sm[st.M_L2_SHARE])
         latency = k[st.K_L2_LATENCY]
         if line < LOCAL_LINES:
@@ -113,13 +113,16 @@ def keep_stored(line: int, sectors: int, t: int, state: State) -> None:
 
 
 @inlined
-def send_stored(sectors: int, local: bool, t: int, state: State) -> None:
-    """Stores go to the L2, and in the end to DRAM if they do not fit; what looks up tags sends them, so that what follows waits."""
+def send_stored(sectors: int, cycles: int, costs: int, local: bool, t: int, state: State) -> None:
+    """Stores go to the L2, and in the end to DRAM if they do not fit; what looks up tags sends them, so that what follows waits.
+
+    cycles: for each sector. costs: of the L2, in sixteenths of what a sector of a whole line costs.
+    """
     k, sm = state.k, state.sm
     sm[st.M_SECTORS_STORED] += sectors
-    sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + sectors * k[st.K_WRITE_SECTOR]
+    sm[st.M_TAG_FREE] = max(sm[st.M_TAG_FREE], t * PARTS) + sectors * cycles * k[st.K_WRITE_SECTOR]
     # SMs that begin together store together, until what they wait for each other has brought them out of step
-    sm[st.M_WRITE_SHARE] = max(sm[st.M_WRITE_SHARE], t * PARTS - sm[st.M_APART]) + sectors * k[st.K_SHARE_WRITE]
+    sm[st.M_WRITE_SHARE] = max(sm[st.M_WRITE_SHARE], t * PARTS - sm[st.M_APART]) + costs * k[st.K_SHARE_WRITE] // 16
     if sm[st.M_WRITE_SHARE] > sm[st.M_TAG_FREE]:
         sm[st.M_APART] += sm[st.M_WRITE_SHARE] - sm[st.M_TAG_FREE]
         sm[st.M_TAG_FREE] = sm[st.M_WRITE_SHARE]

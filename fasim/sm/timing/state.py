@@ -179,6 +179,10 @@ CONSTANTS = (
     "dram_sector",
     "write_sector",
     "share_write",
+    "read_piece",  # sectors, in sixteenths, that a piece of a line counts at least on the ways to L2
+    "write_piece",
+    "write_part",  # sectors, in sixteenths, that a sector counts there which is stored in part
+    "part",  # cycles for such a one to leave the SM
     "l2_latency",  # beyond the L1
     "far_latency",
     "dram_latency",
@@ -213,6 +217,10 @@ CONSTANTS = (
     K_DRAM_SECTOR,
     K_WRITE_SECTOR,
     K_SHARE_WRITE,
+    K_READ_PIECE,
+    K_WRITE_PIECE,
+    K_WRITE_PART,
+    K_PART,
     K_L2_LATENCY,
     K_FAR_LATENCY,
     K_DRAM_LATENCY,

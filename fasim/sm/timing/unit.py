@@ -173,19 +173,22 @@ def write_copied(entry: int, sectors: int, state: State) -> int:
 @merged
 def store(w: int, i: int, entry: int, detail: int, t: int, state: State) -> tuple[int, int, int, int]:
     """Global or local memory, written."""
-    ins, ctas, sm, cta = state.ins, state.ctas, state.sm, w // state.per_cta
+    ins, k, ctas, sm, cta = state.ins, state.k, state.ctas, state.sm, w // state.per_cta
     local = ins[i, r.I_ARGUMENT] & r.LOCAL_SPACE != 0
-    sectors = 0
+    sectors, costs = 0, 0
     for j in range(detail):
         word = state.entries[entry + 1 + j]
         mask = word >> p.SECTOR_SHIFT & 15
         sectors += sectors_of(mask)
+        costs += max(16 * sectors_of(mask), k[st.K_WRITE_PIECE])
         if local:
             keep_stored((word >> p.LINE_SHIFT) + (cta << 32), mask, t, state)
-    if sectors:
-        send_stored(sectors, local, t, state)
+    if sectors > ins[i, r.I_BYTES]:  # more than all lanes together fill
+        send_stored(sectors, k[st.K_PART], max(costs, sectors * k[st.K_WRITE_PART]), local, t, state)
+    elif sectors:
+        send_stored(sectors, 1, costs, local, t, state)
     ctas[cta, st.C_STORED] = max(ctas[cta, st.C_STORED], sm[st.M_TAG_FREE] // PARTS)
-    return t + ins[i, r.I_LATENCY], t + _DATA_READ, 1, max(3 * state.k[st.K_STORE_EXTRA], ins[i, r.I_BYTES])
+    return t + ins[i, r.I_LATENCY], t + _DATA_READ, 1, max(3 * k[st.K_STORE_EXTRA], ins[i, r.I_BYTES])
 
 
 @inlined
