@@ -37,9 +37,9 @@ def constants(
     """int64, in the order of `CONSTANTS`.
 
     smem_config_bytes: what of the L1 is shared memory. busy_sms: among how many SMs the ways to L2 and DRAM are divided, 0: one has them
-    alone; storing_sms: those that store at the same time. dram_share: the part of the lines that come from DRAM, 0 to 1; stored_share: of those that are stored, the part that goes there.
-    clock_mhz: of the SM, 0 for the card's usual one.
-    shared: whether several SMs ask for the same lines. code_bytes: of the kernel.
+    alone; storing_sms: those of them that store at the same time. dram_share: the part of the lines that come from DRAM, 0 to 1;
+    stored_share: of those that are stored, the part that goes there. clock_mhz: of the SM, 0 for the card's usual one. shared: whether
+    several SMs ask for the same lines. code_bytes: of the kernel.
     """
     cache_bytes = int(card["memory.l1_usable"] * max(card["card.l1_bytes"] - smem_config_bytes, 0))
     sms = max(busy_sms, 1)

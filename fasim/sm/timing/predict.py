@@ -118,13 +118,15 @@ def predict(
         code_bytes=INSTRUCTION_BYTES * len(timed.instructions),
     )
     model = _SmModel(sampler, work, max(held.ctas, 1), k)
+    rates, apart = model.rates()
     hand_out = functools.partial(
         schedule,
         groups=groups_of(card),
         resident=model.resident,
-        rates=model.rates(),
+        rates=rates,
         overhead=card["launch.cta_turnover"],
         spread=card["memory.sm_spread"] if traffic.reads else 0.0,
+        apart=apart,
     )
     plan = hand_out(work)
     last = int(np.argmax(plan.ends))
@@ -198,16 +200,21 @@ class _SmModel:
         k[K_STAGGER] = stagger_cycles
         return run(sampler.records, sampler.paths, [sampler.place(cta) for cta in order], at_once, k, events=events)
 
-    def rates(self) -> list[float]:
-        """Warp instructions a cycle of one CTA, by how many the SM holds."""
-        work = self.work
+    def rates(self) -> tuple[list[float], float]:
+        """Warp instructions a cycle of one CTA, by how many the SM holds, and how far apart CTAs end that begin together.
+
+        The last result is in parts of the time of one.
+        """
+        work, apart = self.work, 0.0
         typical = int(np.argsort(work)[len(work) // 2])
         known = {}
         for count in sorted({1, self.resident, (self.resident + 1) // 2}):
             near = [min(max(typical + i, 0), len(work) - 1) for i in range(count)]
             result = self.simulate(near, count)
             known[count] = float(np.mean([work[cta] / max(end - begin, 1) for cta, (begin, end) in zip(near, result.spans)]))
-        return [float(np.interp(count, list(known), list(known.values()))) for count in range(1, self.resident + 1)]
+            if count == self.resident:
+                apart = float(np.ptp(result.spans[:, 1]) / max(float(np.mean(np.diff(result.spans))), 1.0))
+        return [float(np.interp(count, list(known), list(known.values()))) for count in range(1, self.resident + 1)], min(apart, 1.0)
 
     def time(self, order: list[int], budget: int, events: int) -> tuple[SmRun, float, float]:
         """What the SM does with the first of its CTAs, its cycles for all of them, and how much they depend on how it begins.

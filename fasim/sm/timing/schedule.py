@@ -70,12 +70,15 @@ def first_wave(groups: Groups, resident: int, count: int) -> list[int]:
     return placed[:count]
 
 
-def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float, spread: float = 0.0) -> Schedule:
+def schedule(
+    work: Array, groups: Groups, resident: int, rates: Sequence[float], overhead: float, spread: float = 0.0, apart: float = 0.0
+) -> Schedule:
     """Hand out CTAs.
 
     work: warp instructions of each CTA. rates[k]: warp instructions a cycle of one CTA while its SM holds k + 1. overhead: cycles from the
     end of a CTA to the first instruction of the next in its place. spread: between the fastest and the slowest SM, in parts of a rate: SMs
-    are not equally far from memory, so that one gets several CTAs while others have not ended theirs yet.
+    are not equally far from memory, so that one gets several CTAs while others have not ended theirs yet. apart: between the ends of the
+    first CTAs of an SM, in parts of the time of one: the more, the less can one SM do that.
     """
     sms = sum(groups.sizes) + groups.apart
     orders: list[list[int]] = [[] for _ in range(sms)]
@@ -83,10 +86,14 @@ def schedule(work: Array, groups: Groups, resident: int, rates: Sequence[float],
     now = np.zeros(sms)
     speed = 1.0 + spread * (evenly(np.arange(sms)) - 0.5)
     # fewer CTAs than places: no SM gets more than its share
-    placed = first_wave(groups, min(resident, -(-len(work) // sms)), len(work))
+    each = min(resident, -(-len(work) // sms))
+    # as far as that is more than SMs differ, one from the mean and another one from it
+    apart = max(apart - 2 * spread, 0.0)
+    placed = first_wave(groups, each, len(work))
     for cta, sm in enumerate(placed):
+        later = apart * ((len(orders[sm]) + 0.5) / each - 0.5)
         orders[sm].append(cta)
-        left[sm].append(float(work[cta]) + overhead * rates[0])
+        left[sm].append(float(work[cta]) * (1.0 + later) + overhead * rates[0])
     following = len(placed)
     # of SMs that have a place at the same time, the one that has had fewer CTAs gets the next
     heap = [(_next_end(left[sm], rates) / speed[sm], len(orders[sm]), sm) for sm in range(sms) if left[sm]]
