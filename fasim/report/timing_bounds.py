@@ -96,7 +96,10 @@ def resources(found: Prediction) -> list[Resource]:
     parts["DRAM"] = (read * found.dram_share + stored * found.stored_share) / dram_rate
     # the simulated SM does not wait for the atomic operations of the others
     parts = {name: part * found.sm_cycles / found.cycles for name, part in parts.items()} if found.cycles else parts
-    parts["L2 atomics"] = found.atomic_cycles / found.cycles if found.cycles else 0.0
+    if found.cycles:
+        parts["L2 atomics"] = found.atomic_cycles / found.cycles
+        started = math.prod(found.grid) * found.card["launch.cta_ns"] * found.clock_mhz / 1000  # cycles in which CTAs start, one by one
+        parts["launch of CTAs"] = min(started / found.cycles, 1.0)
     return sorted((Resource(name, 100 * part) for name, part in parts.items() if part > 0), key=lambda each: -each.percent)
 
 

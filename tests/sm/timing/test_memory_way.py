@@ -42,6 +42,21 @@ extern "C" __global__ void stores(unsigned* g, int rounds) {
   }
 }
 
+// as an MMA's accumulator is stored: 8 rows of 4 lanes, the next piece of a row by the next store
+extern "C" __global__ void pieces(unsigned* g, int rounds) {
+  const unsigned lane = threadIdx.x % 32, warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  unsigned* mine = g + warp * 2048 + lane / 4 * 32 + lane % 4 * (K / 4);
+  for (int r = 0; r < rounds; r++) {
+    for (int row = 0; row < 64; row += 8) {
+#pragma unroll
+      for (int i = 0; i < 32; i += K) {
+        if (K == 4) asm volatile("st.global.u32 [%0], %1;" :: "l"(mine + row * 32 + i), "r"(r) : "memory");
+        else asm volatile("st.global.v2.u32 [%0], {%1, %1};" :: "l"(mine + row * 32 + i), "r"(r) : "memory");
+      }
+    }
+  }
+}
+
 // each lane its own line: a new sector, then K more loads of the same sectors
 extern "C" __global__ void gather(unsigned* g, int rounds) {
   const unsigned short* mine = (const unsigned short*)g + threadIdx.x * 4096;
@@ -88,6 +103,12 @@ def test_loads_wait_for_stores(stores):
 def test_all_sms_store_together(ctas, cycles):
     """Cycles of an SM for a store of a whole line, by how many SMs store."""
     assert a_round("stores", 0, 4, ctas) / (4 * 128) == pytest.approx(cycles, rel=0.1)
+
+
+@pytest.mark.parametrize(("lane_bytes", "ctas", "cycles"), [(4, 1, 1.97), (4, 132, 3.4), (8, 1, 1.02), (8, 132, 2.26)])
+def test_pieces_of_lines(lane_bytes, ctas, cycles):
+    """Cycles of an SM for a piece of one line: half of a sector, a sector."""
+    assert a_round("pieces", lane_bytes, 4, ctas) / (4 * 64 * 32 / lane_bytes) == pytest.approx(cycles, rel=0.1)
 
 
 @pytest.mark.parametrize(("more", "cycles"), [(1, 32), (3, 98), (7, 230)])
