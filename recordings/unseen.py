@@ -2,7 +2,8 @@
 
     python recordings/unseen.py [NAME ...]
 
-`unseen/kernels.json` says how each was launched; inputs are drawn anew. Prints a line each, worst first, and mean and median.
+`unseen/kernels.json` says how each was launched; inputs are drawn anew. Prints a line each, worst first, and what a
+card's data file says of all; machine code for sm_90 from the source.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def main(names: list[str]) -> None:
         print(f"{error:+7.1f} % {measured:9.2f} {predicted:10.2f}  {name}")
     errors = np.abs([row[0] for row in rows])
     within = int((errors <= 10).sum())
+    print(f"\nunseen_mean_percent = {errors.mean():.1f}\nunseen_worst_percent = {errors.max():.1f}\nunseen_launches = {len(rows)}\n")
     print(f"{len(rows)} kernels: mean {errors.mean():.1f} %, median {np.median(errors):.1f} %, {within} within 10 %")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fasim import kernels
 from fasim.isa.program import SourceInstruction
 from fasim.report.timing_bounds import Resource, Roofline, resources, roofline
 from fasim.trace.steps import SourceLines, call_path
@@ -92,7 +93,7 @@ class Sampled:
 class Accuracy:
     """How far predictions for a card were from recordings made on it, in percent of the measured time.
 
-    mean_percent: of the magnitudes; worst_percent: the largest. launches: how many recordings, 0 if unknown.
+    mean_percent: of the magnitudes; worst_percent: the largest. launches: how many were measured, 0 if unknown.
     """
 
     mean_percent: float
@@ -266,11 +267,13 @@ def timed_launch(found: Prediction, about: About) -> TimedLaunch:
 def accuracy(card: Card, kernel: str = "", ctas: int = 0) -> Accuracy | None:
     """How far predictions for a card are from measurements, as its data say in [accuracy]; None if nobody measured it.
 
-    What is nearest counts: small_mean_percent for grids of up to SMALL_CTAS, then KERNEL_mean_percent, then mean_percent, which is of all;
-    the same with worst_percent and launches.
+    What is nearest counts. Of the kernels that come with fasim: small_mean_percent for grids of up to SMALL_CTAS, then KERNEL_mean_percent;
+    of others unseen_mean_percent, which is of kernels that the model did not know; then mean_percent, which is of all recordings. The same
+    with worst_percent and launches.
     """
-    nearest = ["small_"] if 0 < ctas <= SMALL_CTAS else []
-    for of in (*nearest, f"{kernel}_", ""):
+    ours = kernel in kernels.names()
+    small = ["small_"] if ours and 0 < ctas <= SMALL_CTAS else []
+    for of in (*small, f"{kernel}_" if ours else "unseen_", ""):
         mean, worst = card.get(f"accuracy.{of}mean_percent"), card.get(f"accuracy.{of}worst_percent")
         if mean is not None:
             return Accuracy(float(mean), None if worst is None else float(worst), int(card.get(f"accuracy.{of}launches", 0)))

@@ -109,7 +109,7 @@ def error_text(error: Accuracy | None) -> str:
     if error is None:
         return "not measured"
     worst = "" if error.worst_percent is None else f", worst {error.worst_percent:.1f} %"
-    launches = f" over {error.launches} recorded launches" if error.launches else ""
+    launches = f" over {error.launches} measured launches" if error.launches else ""
     return f"\N{PLUS-MINUS SIGN} {error.mean_percent:.1f} % mean{worst}{launches}"
 
 

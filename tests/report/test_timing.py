@@ -125,12 +125,15 @@ def with_accuracy(**values: float) -> Card:
 
 
 ALL: dict[str, float] = {"mean_percent": 4.5, "worst_percent": 12.0, "launches": 300}
+OF_V21: dict[str, float] = {"fa_v21_mean_percent": 2.0}
 ACCURACY: list[tuple[dict[str, float], str, int, Accuracy | None]] = [
-    (ALL, "k", 100, Accuracy(4.5, 12.0, 300)),
-    (ALL | {"k_mean_percent": 2.0}, "k", 100, Accuracy(2.0, None, 0)),
-    (ALL | {"k_mean_percent": 2.0}, "other", 100, Accuracy(4.5, 12.0, 300)),
-    (ALL | {"k_mean_percent": 2.0, "small_mean_percent": 7.0, "small_launches": 8}, "k", 8, Accuracy(7.0, None, 8)),
-    (ALL | {"small_mean_percent": 7.0}, "k", 9, Accuracy(4.5, 12.0, 300)),
+    (ALL, "fa_v21", 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | OF_V21, "fa_v21", 100, Accuracy(2.0, None, 0)),
+    (ALL | OF_V21, "axpy", 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | OF_V21 | {"small_mean_percent": 7.0, "small_launches": 8}, "fa_v21", 8, Accuracy(7.0, None, 8)),
+    (ALL | {"small_mean_percent": 7.0}, "fa_v21", 9, Accuracy(4.5, 12.0, 300)),
+    (ALL, "mine", 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | {"small_mean_percent": 7.0, "unseen_mean_percent": 9.0}, "mine", 8, Accuracy(9.0, None, 0)),
 ]
 
 

@@ -197,7 +197,7 @@ def test_microseconds(value, text):
     ("error", "text"),
     [
         (None, "not measured"),
-        (Accuracy(3.26, 7.5, 284), "± 3.3 % mean, worst 7.5 % over 284 recorded launches"),
+        (Accuracy(3.26, 7.5, 284), "± 3.3 % mean, worst 7.5 % over 284 measured launches"),
         (Accuracy(3.0, None, 0), "± 3.0 % mean"),
     ],
 )
