@@ -130,12 +130,14 @@ def ratios(rows: Iterable[Row]) -> list[Ratio]:
 def accuracy_lines(groups: Sequence[Group]) -> list[str]:
     """What a card's data file says of this: `fasim time` shows it beside its predictions."""
     lines = ["[accuracy]                # of predictions: percent of the measured time, python recordings/predict.py"]
-    for name, prefix in ((groups[-1].name, ""), (FLASH, "fa_v21_"), (SMALL, "small_")):
-        for group in groups:
-            if group.name == name:
-                lines.append(f"{prefix}mean_percent = {group.mean_percent:.1f}")
-                lines.append(f"{prefix}worst_percent = {abs(group.worst_percent):.1f}")
-                lines.append(f"{prefix}launches = {group.launches}")
+    for names, prefix in (((groups[-1].name,), ""), ((FLASH, TALL), "fa_v21_"), ((SMALL,), "small_"), ((OTHERS,), "others_")):
+        found = [group for group in groups if group.name in names]
+        if found:
+            launches = sum(group.launches for group in found)
+            mean = sum(group.launches * group.mean_percent for group in found) / launches
+            lines.append(f"{prefix}mean_percent = {mean:.1f}")
+            lines.append(f"{prefix}worst_percent = {max(abs(group.worst_percent) for group in found):.1f}")
+            lines.append(f"{prefix}launches = {launches}")
     return lines
 
 

@@ -55,8 +55,11 @@ def card(name: str) -> Card:
     Raises: UsageError listing the known ones.
     """
     path = Path(name) if name.endswith(".toml") else _FOLDER / f"{name.lower()}.toml"
+    known = ", ".join(card_names())
+    if name.endswith(".toml") and not path.is_file():
+        raise UsageError(f"there is no file {name}; `fasim gpu calibrate -o {name}` makes the data of a GPU, and fasim knows {known}")
     if not path.is_file():
-        raise UsageError(f"fasim has no timing data of {name!r}; known: {', '.join(card_names())}, or the path of a .toml file")
+        raise UsageError(f"fasim has no timing data of {name!r}; known: {known}, or the path of a .toml file")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         values = {f"{section}.{key}": value for section, keys in data.items() for key, value in keys.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,23 +258,23 @@ def timed_launch(found: Prediction, about: About) -> TimedLaunch:
         steps=_steps(lines),
         roofline=roof,
         sampled=_sampled(found),
-        error=accuracy(card, kernel.name, int(np.prod(found.grid))),
+        error=accuracy(card, kernel.name, int(np.prod(found.grid)), kernel.module.path),
         data_source=card.source,
         taken_over=len(card.taken_over),
         measured=_measured(about.measured, microseconds),
     )
 
 
-def accuracy(card: Card, kernel: str = "", ctas: int = 0) -> Accuracy | None:
+def accuracy(card: Card, kernel: str = "", ctas: int = 0, source: str = "") -> Accuracy | None:
     """How far predictions for a card are from measurements, as its data say in [accuracy]; None if nobody measured it.
 
-    What is nearest counts. Of the kernels that come with fasim: small_mean_percent for grids of up to SMALL_CTAS, then KERNEL_mean_percent;
-    of others unseen_mean_percent, which is of kernels that the model did not know; then mean_percent, which is of all recordings. The same
-    with worst_percent and launches.
+    What is nearest counts. Of v2.1 small_mean_percent for grids of up to SMALL_CTAS, then fa_v21_mean_percent; of the other kernels that
+    come with fasim others_mean_percent; of all others, by the name of the source, unseen_mean_percent, which is of kernels that the model
+    did not know; then mean_percent, which is of all recordings but the cases. The same with worst_percent and launches.
     """
-    ours = kernel in kernels.names()
-    small = ["small_"] if ours and 0 < ctas <= SMALL_CTAS else []
-    for of in (*small, f"{kernel}_" if ours else "unseen_", ""):
+    ours = kernel in kernels.names() and kernels.load(kernel).path.name == Path(source).name.removesuffix(".ptx")
+    of_v21 = ["small_", "fa_v21_"] if 0 < ctas <= SMALL_CTAS else ["fa_v21_"]
+    for of in (*(of_v21 if ours and kernel == "fa_v21" else ["others_"] if ours else ["unseen_"]), ""):
         mean, worst = card.get(f"accuracy.{of}mean_percent"), card.get(f"accuracy.{of}worst_percent")
         if mean is not None:
             return Accuracy(float(mean), None if worst is None else float(worst), int(card.get(f"accuracy.{of}launches", 0)))

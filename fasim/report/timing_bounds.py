@@ -122,7 +122,9 @@ def _memory_rates(found: Prediction) -> tuple[float, float]:
 
     card = found.card
     sms = min(card.sms, math.prod(found.grid))
-    l2 = min(float(card["memory.sm_l2_bytes_a_cycle"]), float(card["memory.l2_bytes_a_cycle"]) / sms)
+    # the L2 has a clock of its own: to a slower SM it is faster
+    slower = found.clock_mhz / float(card["clock.mhz"])
+    l2 = min(float(card["memory.sm_l2_bytes_a_cycle"]), float(card["memory.l2_bytes_a_cycle"]) / slower / sms)
     return l2, dram_gbps(card, found.stored_share) * 1000 / found.clock_mhz / sms
 
 

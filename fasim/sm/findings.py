@@ -85,7 +85,7 @@ def from_record(program: Program, state: CtaState, space: AddressSpace) -> Execu
     if kind == m.E_BAD_TARGET:
         where_to = f"{addresses[0] & 0xFFFFFFFFFFFFFFFF:#x} is no function or branch target"
         if program.barriers_only:
-            where_to += " that fasim knows: machine code may call functions of the driver (printf, malloc), which only its PTX can"
+            where_to += " that fasim knows; machine code that calls printf or malloc ends there: leave these calls out, or run the PTX"
         return ExecutionError(
             f"jump to nowhere: {place(where)}: {where_to}",
             where,

@@ -126,20 +126,23 @@ def with_accuracy(**values: float) -> Card:
 
 ALL: dict[str, float] = {"mean_percent": 4.5, "worst_percent": 12.0, "launches": 300}
 OF_V21: dict[str, float] = {"fa_v21_mean_percent": 2.0}
-ACCURACY: list[tuple[dict[str, float], str, int, Accuracy | None]] = [
-    (ALL, "fa_v21", 100, Accuracy(4.5, 12.0, 300)),
-    (ALL | OF_V21, "fa_v21", 100, Accuracy(2.0, None, 0)),
-    (ALL | OF_V21, "axpy", 100, Accuracy(4.5, 12.0, 300)),
-    (ALL | OF_V21 | {"small_mean_percent": 7.0, "small_launches": 8}, "fa_v21", 8, Accuracy(7.0, None, 8)),
-    (ALL | {"small_mean_percent": 7.0}, "fa_v21", 9, Accuracy(4.5, 12.0, 300)),
-    (ALL, "mine", 100, Accuracy(4.5, 12.0, 300)),
-    (ALL | {"small_mean_percent": 7.0, "unseen_mean_percent": 9.0}, "mine", 8, Accuracy(9.0, None, 0)),
+V21, AXPY = ("fa_v21", "/k/10_fa_v21.cu.ptx"), ("axpy", "01_axpy.cu")
+ACCURACY: list[tuple[dict[str, float], tuple[str, str], int, Accuracy | None]] = [
+    (ALL, V21, 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | OF_V21, V21, 100, Accuracy(2.0, None, 0)),
+    (ALL | OF_V21, AXPY, 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | OF_V21 | {"small_mean_percent": 7.0, "small_launches": 8}, V21, 8, Accuracy(7.0, None, 8)),
+    (ALL | {"small_mean_percent": 7.0}, V21, 9, Accuracy(4.5, 12.0, 300)),
+    (ALL, ("mine", "mine.cu"), 100, Accuracy(4.5, 12.0, 300)),
+    (ALL | {"small_mean_percent": 7.0, "unseen_mean_percent": 9.0}, ("mine", "mine.cu"), 8, Accuracy(9.0, None, 0)),
+    (ALL | {"others_mean_percent": 7.0, "unseen_mean_percent": 9.0}, ("axpy", "axpy.cu"), 8, Accuracy(9.0, None, 0)),
+    (ALL | {"others_mean_percent": 7.0, "unseen_mean_percent": 9.0}, AXPY, 8, Accuracy(7.0, None, 0)),
 ]
 
 
 @pytest.mark.parametrize(("values", "name", "ctas", "expected"), ACCURACY)
 def test_accuracy(values, name, ctas, expected):
-    assert accuracy(with_accuracy(**values), name, ctas) == expected
+    assert accuracy(with_accuracy(**values), name[0], ctas, name[1]) == expected
 
 
 def test_accuracy_that_nobody_measured():

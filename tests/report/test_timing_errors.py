@@ -50,6 +50,7 @@ def test_summary_by_group(script, row):
     assert values == {
         "mean_percent": 10.5, "worst_percent": 21.0, "launches": 4, "fa_v21_mean_percent": 8.0, "fa_v21_worst_percent": 10.0,
         "fa_v21_launches": 2, "small_mean_percent": 5.0, "small_worst_percent": 5.0, "small_launches": 1,
+        "others_mean_percent": 21.0, "others_worst_percent": 21.0, "others_launches": 1,
     }  # fmt: skip
 
 
