@@ -273,8 +273,13 @@ def accuracy(card: Card, kernel: str = "", ctas: int = 0, source: str = "") -> A
     did not know; then mean_percent, which is of all recordings but the cases. The same with worst_percent and launches.
     """
     ours = kernel in kernels.names() and kernels.load(kernel).path.name == Path(source).name.removesuffix(".ptx")
-    of_v21 = ["small_", "fa_v21_"] if 0 < ctas <= SMALL_CTAS else ["fa_v21_"]
-    for of in (*(of_v21 if ours and kernel == "fa_v21" else ["others_"] if ours else ["unseen_"]), ""):
+    if not ours:
+        nearest = ["unseen_"]
+    elif kernel != "fa_v21":
+        nearest = ["others_"]
+    else:
+        nearest = ["small_", "fa_v21_"] if 0 < ctas <= SMALL_CTAS else ["fa_v21_"]
+    for of in (*nearest, ""):
         mean, worst = card.get(f"accuracy.{of}mean_percent"), card.get(f"accuracy.{of}worst_percent")
         if mean is not None:
             return Accuracy(float(mean), None if worst is None else float(worst), int(card.get(f"accuracy.{of}launches", 0)))

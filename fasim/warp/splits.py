@@ -157,6 +157,17 @@ def converging(at: int) -> bool:
 
 
 @machine_code
+def leave_members(row: int, members: int, lanes: int) -> None:
+    """Take lanes out of the members of a convergence barrier, in the registers of all members that have not saved it."""
+    left = members
+    while left:
+        lane = first_bit(left)
+        left &= left - 1
+        if peek_u32(row + 4 * lane) == members:
+            poke_u32(row + 4 * lane, members & ~lanes)
+
+
+@machine_code
 def release(ctx: int, warp: int, detail: int) -> None:
     """Lanes that wait at a convergence barrier go on and leave it: the others are its members now."""
     lanes, pc = 0, 0
@@ -169,13 +180,7 @@ def release(ctx: int, warp: int, detail: int) -> None:
             poke_i64(at + S_DETAIL, 0)
     code = peek_i64(ctx + C_CODE) + pc * CODE_BYTES
     row = registers_at(ctx, warp) + peek_i32(peek_i64(ctx + C_POOL) + 4 * peek_i32(code + AT_POOL) + Y_MEMBERS)
-    members = peek_u32(row + 4 * first_bit(lanes))
-    left = members
-    while left:
-        lane = first_bit(left)
-        left &= left - 1
-        if peek_u32(row + 4 * lane) == members:
-            poke_u32(row + 4 * lane, members & ~lanes)
+    leave_members(row, peek_u32(row + 4 * first_bit(lanes)), lanes)
 
 
 @machine_code

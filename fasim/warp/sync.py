@@ -45,7 +45,7 @@ from fasim.smem.cells import clear_chains, restart_clock
 from fasim.smem.check_state import F_DIVERGENT_BARRIER, log, note
 from fasim.smem.clocks import clear_barrier, leave_partial_barrier, reach_barrier, whole_cta
 from fasim.warp.memory import note_error
-from fasim.warp.splits import add_split, registers_at, remove_split, same_value, split_at, warp_at
+from fasim.warp.splits import add_split, leave_members, registers_at, remove_split, same_value, split_at, warp_at
 from fasim.warp.stray import all_arrived
 
 
@@ -69,12 +69,7 @@ def leave_lanes(ctx: int, warp: int, registers: int, operands: int, mask: int) -
     while left:
         group, members = same_value(row, left), peek_u32(row + 4 * first_bit(left))
         left &= ~group
-        named = members
-        while named:
-            lane = first_bit(named)
-            named &= named - 1
-            if peek_u32(row + 4 * lane) == members:
-                poke_u32(row + 4 * lane, members & ~mask)
+        leave_members(row, members, mask)
         # whoever waits for other members uses this barrier one call further out, and has saved it
         wanted = SYNC_FLAG | peek_i32(operands + Y_BARRIER) << SYNC_BARRIER_SHIFT | members
         for i in range(peek_i64(warp_at(ctx, warp) + W_SPLITS)):
